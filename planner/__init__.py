@@ -1,0 +1,1 @@
+"""Safe SGLang launch configurations for speculative decoding."""

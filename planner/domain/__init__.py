@@ -1,0 +1,75 @@
+"""Immutable values of the planner. No file is opened, nothing is estimated or decided here."""
+
+from __future__ import annotations
+
+from planner.domain.base import Estimate, Provenance, Source, Sourced, SourceKind, Value
+from planner.domain.finding import Finding, Fix, FixEdit, Level
+from planner.domain.hardware import HardwareProfile, LinkKind
+from planner.domain.launch import ArgValue, Candidate, Decision, LaunchConfig, Speculation
+from planner.domain.limit import Consequence, Evidence, Limit, LimitScope, LimitShape, LimitStatus
+from planner.domain.model import AcceptPoint, AttentionKind, DrafterProfile, ModelProfile, WeightDtype, bytes_per_param
+from planner.domain.observation import Observation, Outcome
+from planner.domain.plan import (
+    BindingLimit,
+    Comparison,
+    Conflict,
+    Launch,
+    Lift,
+    Plan,
+    PlanStatus,
+    Predicted,
+    Prediction,
+    Refused,
+    StepPart,
+    Versions,
+)
+from planner.domain.workload import Domain, Need, Workload
+
+__all__ = [
+    "AcceptPoint",
+    "ArgValue",
+    "AttentionKind",
+    "BindingLimit",
+    "Candidate",
+    "Comparison",
+    "Conflict",
+    "Consequence",
+    "Decision",
+    "Domain",
+    "DrafterProfile",
+    "Estimate",
+    "Evidence",
+    "Finding",
+    "Fix",
+    "FixEdit",
+    "HardwareProfile",
+    "Launch",
+    "LaunchConfig",
+    "Level",
+    "Lift",
+    "Limit",
+    "LimitScope",
+    "LimitShape",
+    "LimitStatus",
+    "LinkKind",
+    "ModelProfile",
+    "Need",
+    "Observation",
+    "Outcome",
+    "Plan",
+    "PlanStatus",
+    "Predicted",
+    "Prediction",
+    "Provenance",
+    "Refused",
+    "Source",
+    "SourceKind",
+    "Sourced",
+    "Speculation",
+    "StepPart",
+    "Value",
+    "Versions",
+    "WeightDtype",
+    "Workload",
+    "bytes_per_param",
+]

@@ -1,0 +1,116 @@
+"""Limits: what was learned on a machine, as data. Evaluated by ``planner.limits``."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from planner.domain.base import Value
+
+__all__ = ["Consequence", "Evidence", "Limit", "LimitScope", "LimitShape", "LimitStatus"]
+
+
+class Consequence(StrEnum):
+    """What happens when a limit or rule is broken, worst first."""
+
+    CRASH = "crash"
+    OOM = "oom"
+    WRONG_OUTPUT = "wrong_output"
+    HANG = "hang"
+    SILENT = "silent"
+    SLOW = "slow"
+
+    @property
+    def blocks(self) -> bool:
+        """Whether a launch that breaks it must not be started (error level)."""
+        return self in (Consequence.CRASH, Consequence.OOM, Consequence.WRONG_OUTPUT, Consequence.HANG)
+
+
+class LimitShape(StrEnum):
+    """The closed set of forms that a limit may have."""
+
+    AT_MOST = "at_most"
+    AT_LEAST = "at_least"
+    ONE_OF = "one_of"
+    NOT_TOGETHER = "not_together"
+    REQUIRES = "requires"
+
+
+class LimitStatus(StrEnum):
+    """How sure it is and whether it still holds."""
+
+    SUSPECTED = "suspected"
+    ESTABLISHED = "established"
+    FIXED_IN = "fixed_in"
+    RETIRED = "retired"
+
+
+class Evidence(Value):
+    """One run or report behind a limit."""
+
+    ref: str
+    outcome: str
+    value: float | None = None
+    """The quantity's value in that run."""
+    note: str | None = None
+
+
+class LimitScope(Value):
+    """Where a limit speaks; outside it the limit is silent. None means any."""
+
+    sm: Annotated[int, Field(gt=0)] | None = None
+    attention_kind: str | None = None
+    heads_per_rank: Annotated[int, Field(gt=0)] | None = None
+    attention_backend: str | None = None
+    cuda_graph: bool | None = None
+    engine: str | None = None
+    model: str | None = None
+    """Id of a model profile."""
+    speculation: str | None = None
+    """``off``, ``chain`` or ``tree``."""
+
+
+class Limit(Value):
+    """A learned boundary of a named quantity (``at_most``, ``at_least``, ``one_of``) or of a set of settings
+    (``not_together``, ``requires``)."""
+
+    id: str
+    title: str
+    shape: LimitShape
+    quantity: str | None = None
+    """Named quantity of the code (see ``planner.limits.QUANTITIES``) for at_most, at_least and one_of."""
+    known_good: float | None = None
+    known_bad: float | None = None
+    allowed: tuple[str, ...] = ()
+    """Allowed values for one_of."""
+    settings: tuple[str, ...] = ()
+    """``quantity=value`` terms: not_together forbids all at once; requires: the first implies the others."""
+    when: LimitScope = LimitScope()
+    status: LimitStatus
+    consequence: Consequence
+    seen_on: str
+    """Engine build or builds on which it was seen."""
+    fixed_in: str | None = None
+    """First engine version without it (status fixed_in)."""
+    confidence_note: str | None = None
+    evidence: Annotated[tuple[Evidence, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _shape_has_its_parts(self) -> Self:
+        numeric = self.shape in (LimitShape.AT_MOST, LimitShape.AT_LEAST)
+        if numeric and (self.quantity is None or self.known_good is None):
+            raise ValueError(f"shape {self.shape.value} needs quantity and known_good")
+        if numeric and self.known_bad is not None and self.known_good is not None:
+            upper = self.shape is LimitShape.AT_MOST
+            if (self.known_bad <= self.known_good) if upper else (self.known_bad >= self.known_good):
+                side = "above" if upper else "below"
+                raise ValueError(f"known_bad {self.known_bad:g} must lie {side} known_good {self.known_good:g}")
+        if self.shape is LimitShape.ONE_OF and (self.quantity is None or not self.allowed):
+            raise ValueError("shape one_of needs quantity and allowed")
+        if self.shape in (LimitShape.NOT_TOGETHER, LimitShape.REQUIRES) and len(self.settings) < 2:
+            raise ValueError(f"shape {self.shape.value} needs at least two settings of the form quantity=value")
+        if self.status is LimitStatus.FIXED_IN and self.fixed_in is None:
+            raise ValueError("status fixed_in needs fixed_in, the first version without the fault")
+        return self
