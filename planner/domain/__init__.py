@@ -6,7 +6,16 @@ from planner.domain.base import Estimate, Provenance, Source, Sourced, SourceKin
 from planner.domain.finding import Finding, Fix, FixEdit, Level
 from planner.domain.hardware import HardwareProfile, LinkKind
 from planner.domain.launch import ArgValue, Candidate, Decision, LaunchConfig, Speculation
-from planner.domain.limit import Consequence, Evidence, Limit, LimitScope, LimitShape, LimitStatus
+from planner.domain.limit import (
+    QUANTITIES,
+    SETTINGS,
+    Consequence,
+    Evidence,
+    Limit,
+    LimitScope,
+    LimitShape,
+    LimitStatus,
+)
 from planner.domain.model import AcceptPoint, AttentionKind, DrafterProfile, ModelProfile, WeightDtype, bytes_per_param
 from planner.domain.observation import Observation, Outcome
 from planner.domain.plan import (
@@ -26,6 +35,8 @@ from planner.domain.plan import (
 from planner.domain.workload import Domain, Need, Workload
 
 __all__ = [
+    "QUANTITIES",
+    "SETTINGS",
     "AcceptPoint",
     "ArgValue",
     "AttentionKind",

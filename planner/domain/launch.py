@@ -176,7 +176,7 @@ class Candidate(Value):
 
     @property
     def verify_rows_per_rank(self) -> int:
-        """Rows captured and run on a rank: min(cuda_graph_max_bs, max_running_requests // attention_dp_size) x q_len."""
+        """Rows run by a rank: min(cuda_graph_max_bs, max_running_requests // attention_dp_size) x q_len."""
         running = max(1, self.max_running_requests // self.attention_dp_size)
         return (min(self.cuda_graph_max_bs, running) if self.cuda_graph else running) * self.q_len
 

@@ -8,8 +8,52 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from planner.domain.base import Value
+from planner.errors import nearest_hint
 
-__all__ = ["Consequence", "Evidence", "Limit", "LimitScope", "LimitShape", "LimitStatus"]
+__all__ = [
+    "QUANTITIES",
+    "SETTINGS",
+    "Consequence",
+    "Evidence",
+    "Limit",
+    "LimitScope",
+    "LimitShape",
+    "LimitStatus",
+]
+
+QUANTITIES = {
+    "verify_rows_per_rank": "min(cuda_graph_max_bs, max_running_requests // attention_dp_size) x q_len",
+    "verify_rows_x_heads_per_rank": "verify rows of a rank times its attention heads",
+    "q_len": "tokens that one verify step runs per request: budget + 1",
+    "budget": "draft nodes without the root",
+    "topk": "draft candidates per depth",
+    "max_running_requests": "running requests of one server",
+    "cuda_graph_max_bs": "largest captured decode batch of a rank",
+    "accept_len_over_block_size": "accept length over the drafter's block size",
+    "context_tok": "prompt and output tokens of a request",
+    "tp_size": "tensor-parallel ranks",
+    "ep_size": "expert-parallel ranks",
+    "attention_dp_size": "attention data-parallel ranks",
+    "page_size": "tokens of one KV page",
+    "mem_fraction_static": "share of device memory for weights and KV",
+}
+"""Named quantities that an ``at_most``, ``at_least`` or ``one_of`` limit may speak of."""
+
+SETTINGS = (
+    "allreduce_fusion",
+    "attention_backend",
+    "attention_dp_size",
+    "cuda_graph",
+    "enable_nccl_nvls",
+    "ep_size",
+    "kv_cache_dtype",
+    "nvls",
+    "page_size",
+    "replicas",
+    "speculation",
+    "tp_size",
+)
+"""Names on the left of ``name=value`` in ``settings``; ``nvls`` is a fact of the hardware."""
 
 
 class Consequence(StrEnum):
@@ -114,3 +158,26 @@ class Limit(Value):
         if self.status is LimitStatus.FIXED_IN and self.fixed_in is None:
             raise ValueError("status fixed_in needs fixed_in, the first version without the fault")
         return self
+
+    def terms(self) -> tuple[tuple[str, str], ...]:
+        """``settings`` split at the equals sign."""
+        return tuple(
+            (name.strip(), value.strip()) for name, _, value in (term.partition("=") for term in self.settings)
+        )
+
+    def unknown_names(self) -> list[tuple[str, str, str]]:
+        """``(field, message, hint)`` for each quantity or setting that the planner does not know."""
+        faults = []
+        known = [*QUANTITIES, *SETTINGS]
+        if self.quantity is not None and self.quantity not in (
+            known if self.shape is LimitShape.ONE_OF else QUANTITIES
+        ):
+            faults.append(
+                ("quantity", f"unknown quantity {self.quantity!r}", nearest_hint(self.quantity, [*QUANTITIES]))
+            )
+        for name, value in self.terms():
+            if name not in SETTINGS:
+                faults.append(("settings", f"unknown setting {name!r}", nearest_hint(name, SETTINGS)))
+            elif not value:
+                faults.append(("settings", f"{name!r} has no value", "write name=value"))
+        return faults

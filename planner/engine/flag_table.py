@@ -1,0 +1,106 @@
+"""Flag table of one engine version: what its parser accepts, as facts.
+
+``prefix_matches`` follows argparse, whose abbreviations are on in SGLang: a unique prefix is accepted, two are an error.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cached_property
+from typing import Any
+
+from planner.domain import Value
+
+__all__ = ["FlagKind", "FlagSpec", "FlagTable", "FlagType"]
+
+
+class FlagKind(StrEnum):
+    """What happens when the flag is met."""
+
+    VALUE = "value"
+    """One value (with nargs ``?`` none or one)."""
+    LIST = "list"
+    """Several values up to the next flag."""
+    TRUE = "true"
+    FALSE = "false"
+    BOOL_OPTIONAL = "bool_optional"
+    """``--x`` and ``--no-x``."""
+    CONST = "const"
+    """No value on the command line; a fixed one is stored."""
+    CONST_OF_VALUE = "const_of_value"
+    """One value is taken; a fixed one is stored."""
+    IGNORED = "ignored"
+    """Accepted with a warning; does nothing."""
+    REFUSED = "refused"
+    """Accepted by name only to stop with a message."""
+
+
+class FlagType(StrEnum):
+    """How a value is read."""
+
+    STR = "str"
+    INT = "int"
+    FLOAT = "float"
+    BOOL = "bool"
+    HUMAN_INT = "human_int"
+    """``16k`` and ``2Ki`` too."""
+    JSON = "json"
+    NULLABLE_STR = "nullable_str"
+
+
+class FlagSpec(Value):
+    """One argument of the parser."""
+
+    names: tuple[str, ...]
+    """Spellings, the canonical one first."""
+    dest: str
+    kind: FlagKind
+    type: FlagType
+    nargs: str | None = None
+    choices: tuple[str | int, ...] | None = None
+    default: Any = None
+    const: Any = None
+    required: bool = False
+    deprecated: str | None = None
+    """Not None for a deprecated flag: its replacement (empty when the engine names none)."""
+
+    def to_row(self) -> dict[str, Any]:
+        """JSON form without the values that are at their default."""
+        row = self.model_dump(mode="json", exclude_defaults=True)
+        row["names"] = list(self.names)
+        return row
+
+
+class FlagTable(Value):
+    """All arguments of one version."""
+
+    version: str
+    released: str
+    """Day of the files in the wheel, YYYY-MM-DD."""
+    flags: tuple[FlagSpec, ...]
+    fields: tuple[tuple[str, Any], ...] = ()
+    """Defaults of ``ServerArgs`` by field, flags or not."""
+
+    @cached_property
+    def by_name(self) -> dict[str, FlagSpec]:
+        """Flag by every spelling."""
+        return {name: flag for flag in self.flags for name in flag.names}
+
+    @cached_property
+    def by_dest(self) -> dict[str, FlagSpec]:
+        """The flag to write for a destination: the first that is not deprecated, else the first."""
+        table: dict[str, FlagSpec] = {}
+        for flag in self.flags:
+            held = table.get(flag.dest)
+            if held is None or (held.deprecated is not None and flag.deprecated is None):
+                table[flag.dest] = flag
+        return table
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        """Default of every ``ServerArgs`` field; a flag's own default where the field has none."""
+        return {flag.dest: flag.default for flag in self.flags if flag.deprecated is None} | dict(self.fields)
+
+    def prefix_matches(self, name: str) -> list[str]:
+        """Every spelling that starts with ``name``, in the parser's order."""
+        return [spelling for flag in self.flags for spelling in flag.names if spelling.startswith(name)]

@@ -1,0 +1,1 @@
+"""Models: acceptance, step cost, memory, throughput. Arrays in, arrays out; nothing is decided here."""

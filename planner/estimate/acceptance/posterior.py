@@ -1,0 +1,150 @@
+"""Posterior over the latent-ease family: a fixed cloud of parameters, weighted by how well each explains the points.
+
+The cloud is a low-discrepancy sequence pushed through the prior, so equal inputs give equal answers on every machine.
+
+Prior. mu is flat. The others are normal: delta 0.4 +- 0.375, sigma 1.7 +- 1.2, s (1.3 + 0.45 mu) +- 1.05. The means are those of
+fits to public curves (docs/acceptance.md); the widths are 1.5 times the spread seen, because those curves come from few
+sources. That alternates fall off faster where the first choice is surer (s grows with mu) is the part that matters: it was
+learned on block-16 drafters and holds on the EAGLE-3 trees of depth 7, which had no part in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.estimate.acceptance.family import AXES, CurveTable
+
+__all__ = ["BASE_SD_FRAC", "N_DRAWS", "UNKNOWN_ROUNDS", "Posterior", "noise_sd_frac", "tree_posterior", "weights_of"]
+
+FloatArray = NDArray[np.float64]
+
+BASE_SD_FRAC = 0.015
+"""Relative misfit of the family and run-to-run spread that no number of rounds removes."""
+
+_ROUND_VAR_FRAC2 = 0.06
+"""Relative variance of one round that differs between two runs on the same prompts. Per-round SD / mean is 0.34 to 0.50 on
+public traces (variance 0.12 to 0.25); runs on the same prompts share most of it."""
+
+UNKNOWN_ROUNDS = 340
+"""Rounds assumed where a point does not say: the noise is then 2 %."""
+
+N_DRAWS = 512
+"""Posterior draws kept for quantiles and joint sampling."""
+
+_N_CLOUD = 16384
+
+
+def noise_sd_frac(rounds: NDArray[np.float64]) -> FloatArray:
+    """Relative standard deviation of a measured accept length, same shape as ``rounds`` (NaN: unknown)."""
+    known = np.where(np.isnan(rounds), UNKNOWN_ROUNDS, rounds)
+    return np.sqrt(BASE_SD_FRAC**2 + _ROUND_VAR_FRAC2 / known)
+
+
+@lru_cache(maxsize=1)
+def _normal_table() -> tuple[FloatArray, FloatArray]:
+    normal = NormalDist()
+    x = np.linspace(-5, 5, 401)
+    return x, np.array([normal.cdf(value) for value in x])
+
+
+def _truncated_normal(u: FloatArray, mean: FloatArray | float, sd_value: float, low: float, high: float) -> FloatArray:
+    """Quantile ``u`` of a normal truncated to [low, high]."""
+    x, cdf = _normal_table()
+    a = np.interp((low - mean) / sd_value, x, cdf)
+    b = np.interp((high - mean) / sd_value, x, cdf)
+    return np.clip(mean + sd_value * np.interp(a + (b - a) * u, cdf, x), low, high)
+
+
+@lru_cache(maxsize=1)
+def _cloud() -> tuple[NDArray[np.intp], FloatArray]:
+    """The prior cloud as mixtures of grid nodes: corner indices and weights, each (16384, 16)."""
+    # Kronecker sequence with the powers of the generalised golden ratio of four dimensions (root of x^5 = x + 1).
+    ratio = 1.1673039782614187
+    steps = ratio ** -np.arange(1, 5)
+    u = (0.5 + np.outer(np.arange(1, _N_CLOUD + 1), steps)) % 1.0
+    axes = [np.array(axis) for axis in AXES]
+    mu = axes[0][0] + u[:, 0] * (axes[0][-1] - axes[0][0])
+    theta = np.stack(
+        [
+            mu,
+            _truncated_normal(u[:, 1], 0.4, 0.31, axes[1][0], axes[1][-1]),
+            _truncated_normal(u[:, 2], 1.7, 1.0, axes[2][0], axes[2][-1]),
+            _truncated_normal(u[:, 3], 1.3 + 0.45 * mu, 0.87, axes[3][0], axes[3][-1]),
+        ],
+        axis=1,
+    )
+    index = np.zeros((_N_CLOUD, 1), dtype=np.intp)
+    weight = np.ones((_N_CLOUD, 1))
+    for column, axis in zip(theta.T, axes, strict=True):
+        left = np.clip(np.searchsorted(axis, column) - 1, 0, len(axis) - 2)
+        part = ((column - axis[left]) / (axis[left + 1] - axis[left]))[:, None]
+        index = np.concatenate([index * len(axis) + left[:, None], index * len(axis) + left[:, None] + 1], axis=1)
+        weight = np.concatenate([weight * (1 - part), weight * part], axis=1)
+    return index, weight
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """Weights on the nodes of the grid, and equally likely draws, each a mixture of nodes."""
+
+    node_weight: FloatArray
+    """(1700,), sums to 1: the posterior mean of any linear functional of a curve."""
+    used: NDArray[np.intp]
+    """Nodes that some draw uses, (u,)."""
+    draws: FloatArray
+    """(512, u): mixture weights of each draw over ``used``."""
+    misfit: float
+    """Root mean square of the standardised residuals of the best curve; above 1 the points scatter more than assumed."""
+
+    def mean(self, table: CurveTable, budgets: NDArray[np.int64]) -> FloatArray:
+        """Posterior mean of the accept length at budgets (n,)."""
+        return np.asarray(self.node_weight @ table.at(budgets))
+
+    def curves(self, table: CurveTable, budgets: NDArray[np.int64]) -> FloatArray:
+        """Accept length of every draw at budgets (n,): (512, n)."""
+        return np.asarray(self.draws @ table.at(budgets, self.used))
+
+
+def weights_of(log_measured: FloatArray, log_curves: FloatArray, sd_frac: FloatArray) -> tuple[FloatArray, float]:
+    """Likelihood weights of curves given points, and the misfit of the best curve.
+
+    Where even the best curve leaves residuals larger than the noise, the noise is scaled up to match them.
+
+    Args:
+        log_measured: (points,).
+        log_curves: (curves, points).
+        sd_frac: relative noise of each point, (points,).
+    """
+    chi2 = (((log_measured - log_curves) / sd_frac) ** 2).sum(axis=1)
+    misfit = float(np.sqrt(chi2.min() / len(log_measured)))
+    weight = np.exp(-0.5 * (chi2 - chi2.min()) / max(1.0, misfit) ** 2)
+    return weight / weight.sum(), misfit
+
+
+def tree_posterior(columns: list[FloatArray], measured: FloatArray, sd_frac: FloatArray) -> Posterior:
+    """Condition the cloud on points.
+
+    Args:
+        columns: for each point the accept length of the 1700 grid nodes at its budget, topk and shape.
+        measured: accept length of each point, (points,).
+        sd_frac: relative noise of each point, (points,).
+    """
+    index, corner = _cloud()
+    curves = np.stack([np.einsum("ij,ij->i", corner, column[index]) for column in columns], axis=1)
+    weight, misfit = weights_of(np.log(measured), np.log(curves), sd_frac)
+    support = np.flatnonzero(weight > 1e-9 * weight.max())
+    node_weight = np.bincount(
+        index[support].ravel(), (weight[support, None] * corner[support]).ravel(), minlength=columns[0].size
+    )
+    cumulated = np.cumsum(weight[support])
+    picks = np.searchsorted(cumulated, (np.arange(N_DRAWS) + 0.5) / N_DRAWS * cumulated[-1])
+    chosen = support[np.minimum(picks, len(support) - 1)]
+    used, inverse = np.unique(index[chosen], return_inverse=True)
+    draws = np.zeros((N_DRAWS, len(used)))
+    np.add.at(draws, (np.arange(N_DRAWS)[:, None], inverse.reshape(chosen.size, -1)), corner[chosen])
+    return Posterior(node_weight / node_weight.sum(), used, draws, misfit)

@@ -1,0 +1,33 @@
+"""Step cost: seconds of one decode or verify step, from kernel tables, data sheet and a few fitted terms."""
+
+from __future__ import annotations
+
+from planner.estimate.step_cost.api import Row, StepCostFit, fit_step_cost
+from planner.estimate.step_cost.batch import (
+    ATTENTION_BACKENDS,
+    SPECULATION_KINDS,
+    StepBatch,
+    StepColumns,
+    attention_backend_code,
+)
+from planner.estimate.step_cost.calibration import Calibration, CalibrationRow, read_calibration, write_calibration
+from planner.estimate.step_cost.default import default_model
+from planner.estimate.step_cost.model import StepCostModel, StepDomain
+
+__all__ = [
+    "ATTENTION_BACKENDS",
+    "SPECULATION_KINDS",
+    "Calibration",
+    "CalibrationRow",
+    "Row",
+    "StepBatch",
+    "StepColumns",
+    "StepCostFit",
+    "StepCostModel",
+    "StepDomain",
+    "attention_backend_code",
+    "default_model",
+    "fit_step_cost",
+    "read_calibration",
+    "write_calibration",
+]

@@ -1,0 +1,199 @@
+"""Seconds of one engine step for many candidates at once, with intervals and joint samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.domain import Provenance
+from planner.estimate.step_cost.batch import StepBatch, StepColumns
+from planner.estimate.step_cost.costs import KernelCosts
+from planner.estimate.step_cost.features import GPU_COLUMNS, Features, build_features
+from planner.estimate.step_cost.kernels import FloatArray
+from planner.estimate.step_cost.parameters import PARAMETER_NAMES, ParameterPosterior
+
+__all__ = ["PARTS", "StepCostModel", "StepDomain"]
+
+_I = {name: i for i, name in enumerate(PARAMETER_NAMES)}
+_GPU = np.array([_I[name] for name in GPU_COLUMNS])
+_HOST = np.array([i for name, i in _I.items() if name not in (*GPU_COLUMNS, "layer_launch_s", "nvls_gain_frac")])
+_LAUNCH, _NVLS = _I["layer_launch_s"], _I["nvls_gain_frac"]
+
+PARTS = {
+    "moe": ("moe_scale",),
+    "all_reduce": ("comm_scale",),
+    "dense": ("dense_scale", "layer_overhead_s"),
+    "attention": ("attention_scale", "verify_attention_frac"),
+    "draft": ("draft_scale",),
+    "host": ("step_host_s", "request_host_s", "spec_step_s", "spec_request_s", "spec_row_s"),
+    "prefill": ("prefill_scale",),
+}
+"""Parts of a step and the parameters that make them; ``hidden`` and ``saved`` are added by the model."""
+
+_Z90 = 1.6448536269514722
+_VERIFY_CONTEXT_TOK = 4096.0
+_EXTRAPOLATED_FRAC = 0.15
+_LONG_VERIFY_FRAC = 0.10
+_UNMEASURED_LINK_LOG = 1.1
+"""Standard deviation of the log of all-reduce time on PCIe hosts that were not measured: community hosts with the same
+GPUs stand at 32 to 101 tok/s (rtx6kpro, Kimi K2.5), which their all-reduce alone must explain."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepDomain:
+    """Range of the observations behind a calibration (low, high), and what the figures stand on."""
+
+    running: tuple[float, float]
+    q_len: tuple[float, float]
+    context_tok: tuple[float, float]
+
+    def outside(self, batch: StepBatch) -> FloatArray:
+        """How far each row lies outside, in doublings summed over the three axes; 0 inside; (n,)."""
+        total = np.zeros(batch.n_rows)
+        for name in ("running", "q_len", "context_tok"):
+            low, high = getattr(self, name)
+            value = np.maximum(getattr(batch, name), 1.0)
+            total += np.maximum(np.log2(value / max(high, 1.0)), 0.0) + np.maximum(np.log2(max(low, 1.0) / value), 0.0)
+        return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepCostModel:
+    """Step cost of one system, model, weight format and framework. Pure: the same batch gives the same figures."""
+
+    costs: KernelCosts
+    posterior: ParameterPosterior
+    domain: StepDomain | None = None
+    """Range of the calibration; None: nothing was calibrated."""
+    measured_kinds: frozenset[int] = frozenset()
+    """Kinds of speculation (0 off, 1 chain, 2 tree) among the calibration's observations."""
+    extra_frac: float = 0.0
+    """Further relative standard deviation of every row (a system whose links or host were not measured)."""
+    notes: tuple[str, ...] = ()
+
+    def predict_columns(self, batch: StepBatch) -> StepColumns:
+        """Step seconds (n,) with a 90 % interval, by part. At least 300,000 rows a second on one core."""
+        features = build_features(self.costs, batch)
+        return self._columns(features, batch)
+
+    def with_notes(self, *notes: str) -> StepCostModel:
+        """The same model with further notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def sample(self, batch: StepBatch, n_samples: int, seed: int) -> NDArray[np.float64]:
+        """Joint draws of step seconds (n_samples, n).
+
+        Parameters, routing and the model's own error are drawn once for each sample and shared by all rows, so that
+        the share of samples in which A beats B is the probability that A is better. A row's draws depend on the row
+        and the seed alone, not on its neighbours.
+        """
+        features = build_features(self.costs, batch)
+        rng = np.random.default_rng(seed)
+        theta = self.posterior.draw(n_samples, rng)
+        shared = rng.standard_normal((n_samples, 5))
+        waves = rng.standard_normal((n_samples, 8))
+        x = features.columns
+        step = _step(x, features.eager, theta)
+        moe = theta[:, [_I["moe_scale"]]] * (x[:, _I["moe_scale"]] * features.moe_spread_frac)
+        attention = theta[:, [_I["attention_scale"]]] * (x[:, _I["attention_scale"]] * features.attention_doubt_frac)
+        step = step + np.where(features.eager, 0.0, moe * shared[:, [0]] + attention * shared[:, [4]])
+        if self.costs.links_unmeasured:
+            links = np.exp(_UNMEASURED_LINK_LOG * rng.standard_normal((n_samples, 1))) - 1.0
+            step = step + theta[:, [_I["comm_scale"]]] * x[:, _I["comm_scale"]] * links
+        residual, wide = self.posterior.residual_frac, self._wide_frac(features, batch)
+        tokens = np.log2(np.maximum(batch.running * batch.q_len, 1.0))
+        kind = np.where(batch.speculation > 0, shared[:, [2]], shared[:, [3]])
+        log_error = residual * (
+            np.sqrt(0.4) * shared[:, [1]] + np.sqrt(0.3) * kind + np.sqrt(0.3) * _smooth(tokens, waves)
+        )
+        log_error = log_error + wide * (np.sqrt(0.5) * shared[:, [1]] + np.sqrt(0.5) * kind)
+        gain = 1.0 + theta[:, [_NVLS]] * features.nvls
+        return np.asarray(np.maximum(step, 1e-6) * np.exp(log_error) / gain)
+
+    def _wide_frac(self, features: Features, batch: StepBatch) -> FloatArray:
+        """Relative standard deviation beside the residual: extrapolation, long contexts under verify, unmeasured kinds."""
+        variance = np.full(batch.n_rows, self.extra_frac**2)
+        variance += np.where(features.extrapolated, _EXTRAPOLATED_FRAC**2, 0.0)
+        doublings = np.log2(np.maximum(features.verify_context_tok, _VERIFY_CONTEXT_TOK) / _VERIFY_CONTEXT_TOK)
+        variance += (_LONG_VERIFY_FRAC * doublings) ** 2
+        if self.domain is not None:
+            variance += (0.05 * self.domain.outside(batch)) ** 2
+            for kind in (0, 1, 2):
+                if kind not in self.measured_kinds:
+                    # A chain has no tree to build; a kind that was never measured keeps its own doubt.
+                    variance += np.where(batch.speculation == kind, 0.07**2, 0.0)
+        return np.sqrt(variance)
+
+    def _columns(self, features: Features, batch: StepBatch) -> StepColumns:
+        theta = self.posterior.mean
+        x = features.columns
+        total = _step(x, features.eager, theta[None, :])[0]
+        effective = features.effective(theta)
+        gain = 1.0 + theta[_NVLS] * features.nvls
+        variance = np.einsum("ij,ij->i", effective @ self.posterior.covariance, effective)
+        moe = np.where(features.eager, 0.0, x[:, _I["moe_scale"]] * theta[_I["moe_scale"]])
+        attention = np.where(features.eager, 0.0, x[:, _I["attention_scale"]] * theta[_I["attention_scale"]])
+        variance += (moe * features.moe_spread_frac) ** 2 + (attention * features.attention_doubt_frac) ** 2
+        if self.costs.links_unmeasured:
+            # Standard deviation of a log-normal factor about its median.
+            factor_sd = np.sqrt(np.expm1(_UNMEASURED_LINK_LOG**2)) * np.exp(_UNMEASURED_LINK_LOG**2 / 2)
+            variance += (factor_sd * theta[_I["comm_scale"]] * x[:, _I["comm_scale"]]) ** 2
+        relative = np.sqrt(variance) / total
+        relative = np.sqrt(relative**2 + self.posterior.residual_frac**2 + self._wide_frac(features, batch) ** 2)
+        relative = np.sqrt(relative**2 + np.where(features.nvls, self.posterior.sd("nvls_gain_frac"), 0.0) ** 2)
+        value = total / gain
+        width = np.exp(_Z90 * relative)
+        parts = {name: np.zeros(batch.n_rows) for name in PARTS}
+        for name, members in PARTS.items():
+            for member in members:
+                parts[name] = parts[name] + x[:, _I[member]] * theta[_I[member]]
+        parts["hidden"] = total - np.sum(list(parts.values()), axis=0)
+        parts["saved"] = value - total
+        outside = self.domain.outside(batch) > 1.0 if self.domain is not None else np.zeros(batch.n_rows, dtype=bool)
+        columns = StepColumns(
+            value_s=value,
+            low_s=value / width,
+            high_s=value * width,
+            parts=parts,
+            provenance=self._provenance(),
+            extrapolated=features.extrapolated | outside,
+            notes=self.notes,
+        )
+        for array in (columns.value_s, columns.low_s, columns.high_s, columns.extrapolated, *parts.values()):
+            array.setflags(write=False)
+        return columns
+
+    def _provenance(self) -> dict[str, Provenance]:
+        known = self.costs.provenance
+        fitted = Provenance.FITTED if self.domain is not None else Provenance.ASSUMED
+        return {
+            "moe": known.get("moe", Provenance.DATASHEET),
+            "all_reduce": known.get("comm", Provenance.DATASHEET),
+            "dense": known.get("dense", Provenance.DATASHEET),
+            "attention": known.get("attention", Provenance.DATASHEET),
+            "draft": Provenance.DERIVED,
+            "host": fitted,
+            "prefill": Provenance.DERIVED,
+            "hidden": Provenance.DERIVED,
+            "saved": Provenance.MEASURED,
+        }
+
+
+def _step(x: FloatArray, eager: NDArray[np.bool_], theta: FloatArray) -> FloatArray:
+    """Seconds (n_samples, n) before NVLS: host terms plus the GPU, or in eager rows the slower of GPU and launches."""
+    host = theta[:, _HOST] @ x[:, _HOST].T
+    gpu = theta[:, _GPU] @ x[:, _GPU].T
+    if eager.any():
+        launch = theta[:, [_LAUNCH]] * x[:, _LAUNCH]
+        gpu = np.where(eager, np.maximum(gpu, launch), gpu)
+    return np.asarray(host + gpu)
+
+
+def _smooth(tokens_log2: FloatArray, weights: FloatArray) -> FloatArray:
+    """A smooth random function of log2 tokens with unit variance: (n_samples, n) from weights (n_samples, 8)."""
+    centres = np.arange(8) * 2.0
+    basis = np.exp(-0.5 * ((tokens_log2[:, None] - centres) / 2.0) ** 2)
+    basis /= np.sqrt((basis**2).sum(axis=1, keepdims=True)) + 1e-12
+    return np.asarray(weights @ basis.T)

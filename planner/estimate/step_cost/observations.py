@@ -1,0 +1,107 @@
+"""Measured steps that ship with the planner, as rows: what calibrations and the accuracy table are made from."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from planner.data.files import read_text
+from planner.data.hf_config import model_from_hf_config
+from planner.domain import ModelProfile
+
+__all__ = ["EXCLUDED", "TPOT_SYSTEMS", "Exclusion", "excluded", "field_rows", "qwen3_4b", "round_rows", "tpot_rows"]
+
+TPOT_SYSTEMS = ("b200", "h200")
+
+Exclusion = tuple[str, str]
+"""What the id of a row contains, and why the row is left out."""
+
+EXCLUDED: tuple[Exclusion, ...] = (
+    (
+        "cfg635",
+        "15 rows say EP16 on 4 GPUs and list a quarter of the concurrency that their id says; their TPOT equals that of "
+        "the EP4 rows at the id's concurrency",
+    ),
+    (
+        "h200_sxm_vllm_int4_agg_1024x8192_c16_tp8_0_ep1_0_605",
+        "63.98 ms at C = 16, where C = 8 has 12.3 ms and C = 32 has 22.5 ms: five times its neighbours",
+    ),
+)
+
+
+def excluded(row_id: str) -> str | None:
+    """Why a row of the TPOT file is left out, or None."""
+    return next((why for part, why in EXCLUDED if part in row_id), None)
+
+
+@lru_cache(maxsize=1)
+def _tpot() -> tuple[Mapping[str, Any], ...]:
+    lines = [line for line in read_text("observations/kimi_k25_tpot.csv").splitlines() if not line.startswith("#")]
+    rows = []
+    for entry in csv.DictReader(lines):
+        rows.append(
+            {
+                "id": entry["id"],
+                "system": entry["system"].removesuffix("_sxm"),
+                "engine_version": f"{entry['backend']} {entry['version']}",
+                "tp_size": int(entry["tp"]),
+                "ep_size": int(entry["moe_ep"]),
+                "weight_dtype": entry["moe_dtype"],
+                "concurrency": int(entry["concurrency"]),
+                "context_tok": int(entry["isl"]),
+                "output_tok": int(entry["osl"]),
+                "step_s": float(entry["tpot_ms"]) / 1e3,
+            }
+        )
+    return tuple(rows)
+
+
+def tpot_rows(system: str, *, with_excluded: bool = False) -> list[dict[str, object]]:
+    """Autoregressive TPOT of Kimi K2.5 on ``b200`` or ``h200`` as rows of a fit."""
+    return [
+        {key: value for key, value in row.items() if key != "system"}
+        for row in _tpot()
+        if row["system"] == system and (with_excluded or excluded(row["id"]) is None)
+    ]
+
+
+@lru_cache(maxsize=1)
+def _quoted() -> Mapping[str, Any]:
+    return tomllib.loads(read_text("observations/steps.toml"))
+
+
+def field_rows(*, role: str = "calibrate") -> list[dict[str, object]]:
+    """Field notes as rows: ``calibrate`` (FN-01, FN-02, FN-03) or ``predict`` (FN-08, FN-14), steps derived from tok/s."""
+    rows = []
+    for entry in _quoted()["field"]:
+        if entry["role"] == role:
+            row = {key: value for key, value in entry.items() if key not in ("role", "tok_per_s", "ref", "note")}
+            row["step_s"] = entry["concurrency"] * entry.get("accept_len", 1.0) / entry["tok_per_s"]
+            rows.append({**row, "id": entry["ref"]})
+    return rows
+
+
+def round_rows() -> list[dict[str, object]]:
+    """Quoted verify-round times of Qwen3-4B on one H100 (tree arms), as rows of a fit."""
+    table = _quoted()["round"]
+    return [
+        {
+            "id": f"q{q_len}c{concurrency}",
+            "engine_version": table["engine_version"],
+            "tp_size": 1,
+            "kind": "tree",
+            "q_len": q_len,
+            "concurrency": concurrency,
+            "step_s": ms / 1e3,
+        }
+        for q_len, concurrency, ms in table["points"]
+    ]
+
+
+def qwen3_4b() -> ModelProfile:
+    """The model of the quoted round times, from its published configuration."""
+    return model_from_hf_config(_quoted()["round"]["config"], folder=Path("qwen3-4b"))

@@ -1,0 +1,220 @@
+"""The parameters of the step-cost model: few, named, bounded, in physical units, each with a source for its prior."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PARAMETERS", "PARAMETER_NAMES", "Parameter", "ParameterPosterior", "prior"]
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter with its prior (mean, standard deviation) and hard bounds."""
+
+    name: str
+    unit: str
+    mean: float
+    sd: float
+    low: float
+    high: float
+    what: str
+    source: str
+
+
+PARAMETERS: tuple[Parameter, ...] = (
+    Parameter(
+        "moe_scale",
+        "1",
+        1.0,
+        0.10,
+        0.5,
+        2.0,
+        "time of the routed experts over the table's",
+        "kernel tables are right up to the expert load of real traffic",
+    ),
+    Parameter(
+        "dense_scale",
+        "1",
+        1.0,
+        0.10,
+        0.5,
+        2.0,
+        "time of the dense matrix products over the table's",
+        "kernel tables",
+    ),
+    Parameter(
+        "attention_scale",
+        "1",
+        1.3,
+        0.3,
+        0.5,
+        3.0,
+        "time of decode attention over the table's (another backend, ragged lengths)",
+        "another backend than the table's and ragged lengths: assumed, corrected by the shipped calibration",
+    ),
+    Parameter(
+        "verify_attention_frac",
+        "1",
+        0.15,
+        0.15,
+        0.0,
+        1.0,
+        "part of the attention work that every further query token of a request repeats (0: KV read once for all, 1: once each)",
+        "no public table has q_len above 1: the two ends are known, the place between is not",
+    ),
+    Parameter(
+        "comm_scale",
+        "1",
+        1.0,
+        0.15,
+        0.5,
+        3.0,
+        "time of collectives over the table's",
+        "kernel tables",
+    ),
+    Parameter(
+        "layer_overhead_s",
+        "s",
+        22e-6,
+        8e-6,
+        0.0,
+        80e-6,
+        "small kernels of a layer that no table holds (norms, rope, cache write, routing, gaps)",
+        "shipped calibration of InferenceX rows",
+    ),
+    Parameter(
+        "step_host_s",
+        "s",
+        1.6e-3,
+        0.5e-3,
+        0.0,
+        8e-3,
+        "host time of a step that the GPU waits for (scheduling, sampling)",
+        "shipped calibration of InferenceX rows",
+    ),
+    Parameter(
+        "request_host_s",
+        "s",
+        30e-6,
+        40e-6,
+        0.0,
+        1e-3,
+        "host time of a step for each running request",
+        "shipped calibration of InferenceX rows",
+    ),
+    Parameter(
+        "prefill_scale",
+        "1",
+        0.8,
+        0.25,
+        0.1,
+        2.0,
+        "time that prefills of other requests add to a step, over the table's",
+        "shipped calibration of InferenceX rows",
+    ),
+    Parameter(
+        "draft_scale",
+        "1",
+        1.0,
+        0.3,
+        0.3,
+        4.0,
+        "time of the draft forward over the table's",
+        "kernel tables",
+    ),
+    Parameter(
+        "spec_step_s",
+        "s",
+        3.5e-3,
+        2.0e-3,
+        0.0,
+        20e-3,
+        "host time of a speculative step beside step_host_s (draft launch, tree build, accept), no overlap scheduling",
+        "Kimi K2.6 at C = 1, step minus kernels: 4.6 to 5.6 ms (field notes FN-01, FN-02); Qwen3-4B on one H100: about 2 ms",
+    ),
+    Parameter(
+        "spec_request_s",
+        "s",
+        60e-6,
+        120e-6,
+        0.0,
+        2e-3,
+        "host time of a speculative step for each running request, whatever its q_len",
+        "assumed: accepting, building and launching cost tens of microseconds a request on the host",
+    ),
+    Parameter(
+        "spec_row_s",
+        "s",
+        10e-6,
+        14e-6,
+        0.0,
+        0.3e-3,
+        "host or GPU time of a speculative step for each verified token that no table holds",
+        "assumed: tree build, mask and sampling cost about ten microseconds a token",
+    ),
+    Parameter(
+        "layer_launch_s",
+        "s",
+        0.72e-3,
+        0.18e-3,
+        0.1e-3,
+        3e-3,
+        "host time to launch one layer without CUDA graphs",
+        "between 0.5 ms (half as many launches, fused kernels) and 0.94 ms: Qwen3-4B eager on one A800, Transformers, "
+        "floor of 34.0 ms for 36 layers (CaDDTree cost models)",
+    ),
+    Parameter(
+        "nvls_gain_frac",
+        "1",
+        0.055,
+        0.01,
+        0.0,
+        0.2,
+        "throughput gained by NVLS",
+        "field note FN-13: 5 to 6 %",
+    ),
+)
+
+PARAMETER_NAMES = tuple(parameter.name for parameter in PARAMETERS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParameterPosterior:
+    """Mean (p,), covariance (p, p) and bounds of the parameters, in the order of :data:`PARAMETER_NAMES`."""
+
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+    residual_frac: float
+    """Standard deviation of what the parameters do not explain, as a fraction of the step."""
+
+    def value(self, name: str) -> float:
+        """Mean of one parameter."""
+        return float(self.mean[PARAMETER_NAMES.index(name)])
+
+    def sd(self, name: str) -> float:
+        """Standard deviation of one parameter."""
+        i = PARAMETER_NAMES.index(name)
+        return float(np.sqrt(self.covariance[i, i]))
+
+    def draw(self, n_samples: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Joint draws (n_samples, p), cut at the bounds."""
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        draws = self.mean + rng.standard_normal((n_samples, self.mean.size)) @ root.T
+        low = np.array([parameter.low for parameter in PARAMETERS])
+        high = np.array([parameter.high for parameter in PARAMETERS])
+        return np.clip(draws, low, high)
+
+
+def prior(
+    residual_frac: float = 0.10, overrides: Mapping[str, tuple[float, float]] | None = None
+) -> ParameterPosterior:
+    """The prior as a posterior without data; ``overrides`` gives (mean, sd) by name."""
+    changed = dict(overrides or {})
+    mean = np.array([changed.get(p.name, (p.mean, p.sd))[0] for p in PARAMETERS])
+    sd = np.array([changed.get(p.name, (p.mean, p.sd))[1] for p in PARAMETERS])
+    return ParameterPosterior(mean, np.diag(sd**2), residual_frac)

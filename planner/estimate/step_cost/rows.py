@@ -1,0 +1,268 @@
+"""Rows of measurements or questions, as people write them, into batches: defaults, spellings and every fault at once."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.domain import DrafterProfile, HardwareProfile, ModelProfile, WeightDtype
+from planner.errors import InputError, Problem, nearest_hint
+from planner.estimate.step_cost.batch import SPECULATION_KINDS, StepBatch, attention_backend_code
+from planner.estimate.step_cost.kernels import FloatArray
+
+__all__ = ["ROW_DEFAULTS", "ROW_FIELDS", "RowGroup", "default_tp_size", "framework_of", "read_rows"]
+
+ROW_DEFAULTS: Mapping[str, str] = {
+    "engine_version": "SGLang",
+    "tp_size": "1 when the weights fit one GPU, else all GPUs of the box",
+    "ep_size": "1",
+    "attention_dp_size": "1",
+    "weight_dtype": "the profile's",
+    "kv_dtype": "bf16",
+    "attention_backend": "the engine's default",
+    "q_len": "1",
+    "draft": "none",
+    "kind": "tree when q_len is above 1 and draft is not none, chain when a drafter's block fits q_len",
+    "concurrency": "1",
+    "context_tok": "1024 (prompt tokens)",
+    "output_tok": "absent: a bare step, without prefill of other requests",
+    "prefix_hit_frac": "0",
+    "accept_len": "1 without speculation, else the smaller of q_len and 4",
+    "cuda_graph": "true",
+    "cuda_graph_max_bs": "no limit",
+    "nvls": "false",
+    "allreduce_fusion": "false",
+}
+"""Fields of a row and what an absent one means."""
+
+ROW_FIELDS = frozenset({*ROW_DEFAULTS, "step_s", "id", "source", "note"})
+
+_DTYPES = {
+    "bf16": WeightDtype.BF16,
+    "bfloat16": WeightDtype.BF16,
+    "fp16": WeightDtype.BF16,
+    "float16": WeightDtype.BF16,
+    "fp8": WeightDtype.FP8_BLOCK,
+    "fp8_block": WeightDtype.FP8_BLOCK,
+    "int4": WeightDtype.INT4_G32,
+    "int4_wo": WeightDtype.INT4_G32,
+    "int4_g32": WeightDtype.INT4_G32,
+    "int4_g128": WeightDtype.INT4_G128,
+    "w4a16": WeightDtype.INT4_G32,
+    "awq": WeightDtype.INT4_G128,
+    "fp4": WeightDtype.NVFP4,
+    "nvfp4": WeightDtype.NVFP4,
+    "mxfp4": WeightDtype.MXFP4,
+}
+
+_KV_BYTES = {
+    "bf16": 2.0,
+    "bfloat16": 2.0,
+    "fp16": 2.0,
+    "float16": 2.0,
+    "auto": 2.0,
+    "fp8": 1.0,
+    "fp8_e4m3": 1.0,
+    "fp8_e5m2": 1.0,
+}
+
+_FIT_FRAC = 0.8
+"""Weights above this share of one GPU's memory need more than one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowGroup:
+    """Rows that one :class:`planner.estimate.step_cost.costs.KernelCosts` serves."""
+
+    framework: str
+    model: ModelProfile
+    drafted: bool
+    """Whether a drafter runs (its forward is a part of the step)."""
+    index: tuple[int, ...]
+    """Positions in the input."""
+    batch: StepBatch
+    step_s: FloatArray
+    """Measured seconds (n,), NaN where absent."""
+
+
+def default_tp_size(hardware: HardwareProfile, model: ModelProfile) -> int:
+    """1 when the weights fit one GPU (at most 80 % of its memory), else all GPUs of the box."""
+    return 1 if model.weight_bytes <= _FIT_FRAC * hardware.memory_bytes else hardware.n_gpus
+
+
+def framework_of(engine_version: object) -> str:
+    """``vllm`` or ``sglang`` from an engine version: by its name, or by the number (SGLang stands at 0.5, vLLM at 0.6 and above)."""
+    text = str(engine_version).lower()
+    if "vllm" in text:
+        return "vllm"
+    if "sglang" in text or "sgl" in text:
+        return "sglang"
+    match = re.match(r"v?0\.(\d+)", text)
+    return "vllm" if match and int(match.group(1)) >= 6 else "sglang"
+
+
+def _with_dtype(model: ModelProfile, dtype: WeightDtype) -> ModelProfile:
+    """The model with its experts (of a dense model: everything) stored in ``dtype``; FP8 checkpoints store all so."""
+    if not model.n_moe_layers:
+        return model if model.dense_dtype is dtype else model.replace(dense_dtype=dtype)
+    if model.expert_dtype is dtype or {model.expert_dtype, dtype} <= {WeightDtype.INT4_G32, WeightDtype.INT4_G128}:
+        return model
+    if dtype is WeightDtype.FP8_BLOCK:
+        return model.replace(expert_dtype=dtype, dense_dtype=dtype)
+    return model.replace(expert_dtype=dtype)
+
+
+class _Reader:
+    """Reads one row; faults go to ``problems``."""
+
+    def __init__(self, row: Mapping[str, object], position: int, problems: list[Problem]) -> None:
+        self.row = row
+        self.name = f"row {position}" + (f" ({row['id']})" if row.get("id") else "")
+        self.problems = problems
+
+    def fault(self, field: str, message: str, hint: str | None = None) -> None:
+        self.problems.append(Problem(f"{self.name}: {message}", field=field, value=self.row.get(field), hint=hint))
+
+    def absent(self, field: str) -> bool:
+        value = self.row.get(field)
+        return value is None or (isinstance(value, str) and not value.strip())
+
+    def number(self, field: str, default: float, low: float, *, whole: bool = False) -> float:
+        if self.absent(field):
+            return default
+        raw = self.row[field]
+        try:
+            value = float(raw) if not isinstance(raw, bool) else math.nan  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            value = math.nan
+        if not math.isfinite(value):
+            self.fault(field, f"{raw!r} is not a number")
+            return default
+        if value < low or (whole and value != int(value)):
+            self.fault(field, f"{raw!r} must be {'a whole number' if whole else 'a number'} of at least {low:g}")
+            return default
+        return value
+
+    def flag(self, field: str, default: bool) -> bool:
+        if self.absent(field):
+            return default
+        raw = self.row[field]
+        text = str(raw).strip().lower()
+        if text in ("true", "1", "yes", "on"):
+            return True
+        if text in ("false", "0", "no", "off"):
+            return False
+        self.fault(field, f"{raw!r} is neither true nor false")
+        return default
+
+    def choice(self, field: str, default: str, known: Sequence[str]) -> str:
+        if self.absent(field):
+            return default
+        text = str(self.row[field]).strip().lower()
+        if text not in known:
+            self.fault(field, f"{text!r} is unknown", nearest_hint(text, list(known)))
+            return default
+        return text
+
+
+def read_rows(
+    rows: Sequence[Mapping[str, object]],
+    *,
+    hardware: HardwareProfile,
+    model: ModelProfile,
+    drafter: DrafterProfile | None = None,
+    need_step: bool = False,
+) -> list[RowGroup]:
+    """Group rows by framework, weight format and whether a drafter runs, with defaults filled (:data:`ROW_DEFAULTS`).
+
+    Args:
+        rows: mappings; unknown fields are refused.
+        need_step: whether each row must have a measured ``step_s``.
+
+    Raises:
+        InputError: every fault of every row at once.
+    """
+    problems: list[Problem] = []
+    made: dict[tuple[str, WeightDtype, WeightDtype, bool], list[tuple[int, dict[str, float], float]]] = {}
+    models: dict[tuple[str, WeightDtype, WeightDtype, bool], ModelProfile] = {}
+    for position, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            problems.append(Problem(f"row {position} is a {type(row).__name__}, not a mapping of field to value"))
+            continue
+        reader = _Reader(row, position, problems)
+        for field in sorted(set(row) - ROW_FIELDS):
+            reader.fault(field, "unknown field", nearest_hint(str(field), sorted(ROW_FIELDS)))
+        values, step_s, drafted, dtype = _read_row(reader, hardware, model, drafter, need_step=need_step)
+        framework = "sglang" if reader.absent("engine_version") else framework_of(row["engine_version"])
+        own = model if dtype is None else _with_dtype(model, dtype)
+        key = (framework, own.expert_dtype, own.dense_dtype, drafted)
+        models[key] = own
+        made.setdefault(key, []).append((position, values, step_s))
+    if problems:
+        raise InputError(problems)
+    return [
+        RowGroup(
+            framework=key[0],
+            model=models[key],
+            drafted=key[3],
+            index=tuple(position for position, _, _ in members),
+            batch=StepBatch.from_columns(
+                **{name: [values[name] for _, values, _ in members] for name in members[0][1]}
+            ),
+            step_s=np.array([step_s for _, _, step_s in members]),
+        )
+        for key, members in made.items()
+    ]
+
+
+def _read_row(
+    reader: _Reader, hardware: HardwareProfile, model: ModelProfile, drafter: DrafterProfile | None, *, need_step: bool
+) -> tuple[dict[str, float], float, bool, WeightDtype | None]:
+    row = reader.row
+    name = reader.choice("weight_dtype", "", [*_DTYPES, "auto", ""])
+    dtype = _DTYPES.get(name)
+    tp = reader.number("tp_size", float(default_tp_size(hardware, model)), 1, whole=True)
+    q_len = reader.number("q_len", 1, 1, whole=True)
+    draft = "none" if reader.absent("draft") else str(row["draft"]).strip()
+    drafted = draft.lower() not in ("none", "off", "false", "")
+    kind = reader.choice("kind", _default_kind(q_len, draft, drafter), [*SPECULATION_KINDS, "none"])
+    speculation = 0 if kind == "none" else SPECULATION_KINDS.index(kind)
+    if speculation and q_len == 1:
+        reader.fault("q_len", f"a {kind} verifies more than one token a step, q_len is 1", "give q_len = budget + 1")
+    output_tok = reader.number("output_tok", 0.0, 0)
+    context_tok = reader.number("context_tok", 1024.0, 1)
+    hit = reader.number("prefix_hit_frac", 0.0, 0)
+    step_s = reader.number("step_s", math.nan, 0)
+    if need_step and (math.isnan(step_s) or step_s <= 0) and not any(p.field == "step_s" for p in reader.problems):
+        reader.fault("step_s", "a measured step_s in seconds, above zero, is needed to fit")
+    values = {
+        "tp_size": tp,
+        "ep_size": reader.number("ep_size", 1, 1, whole=True),
+        "attention_dp_size": reader.number("attention_dp_size", 1, 1, whole=True),
+        "q_len": q_len,
+        "speculation": float(speculation),
+        "running": reader.number("concurrency", 1, 1e-9),
+        "context_tok": context_tok + output_tok / 2,
+        "prompt_tok": context_tok * (1.0 - min(hit, 1.0)) if output_tok > 0 else 0.0,
+        "output_tok": max(output_tok, 1.0),
+        "accept_len": reader.number("accept_len", min(q_len, 4.0), 1),
+        "cuda_graph": float(reader.flag("cuda_graph", True)),
+        "cuda_graph_max_bs": reader.number("cuda_graph_max_bs", float(1 << 20), 0),
+        "nvls": float(reader.flag("nvls", False)),
+        "allreduce_fusion": float(reader.flag("allreduce_fusion", False)),
+        "kv_bytes_per_element": _KV_BYTES[reader.choice("kv_dtype", "bf16", list(_KV_BYTES))],
+        "attention_backend": float(attention_backend_code(str(row.get("attention_backend") or "default").lower())),
+    }
+    return values, step_s, drafted, dtype
+
+
+def _default_kind(q_len: float, draft: str, drafter: DrafterProfile | None) -> str:
+    if q_len <= 1:
+        return "off"
+    if drafter is not None and draft.lower() not in ("none", "") and q_len <= drafter.block_size:
+        return "chain"
+    return "tree"

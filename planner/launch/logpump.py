@@ -1,0 +1,69 @@
+"""Writes the server's output into the log file with secrets hidden. Runs as its own process.
+
+It outlives the launcher (a server that was handed over keeps its log) and ends when the last writer has closed. It never
+stops reading: when the disk is full, lines are counted instead of written, so that the server does not block.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+
+from planner.diagnose.redact import redact
+
+__all__ = ["LOST_MARK", "main", "pump"]
+
+LOST_MARK = "[plan-config] log lines lost: "
+"""Written where lines are missing, as soon as writing works again."""
+_LINE_LIMIT_BYTES = 256 * 1024
+
+
+def pump(source: int, target: int) -> int:
+    """Copies lines from one file descriptor to another. Returns how many lines could not be written."""
+    n_lost = n_lost_total = 0
+    rest = b""
+    while True:
+        chunk = os.read(source, 1 << 16)
+        # Progress bars rewrite their line with a carriage return: each state becomes a line.
+        *lines, rest = (rest + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        if len(rest) > _LINE_LIMIT_BYTES or (not chunk and rest):
+            lines.append(rest)
+            rest = b""
+        if lines:
+            text = "".join(redact(line.decode("utf-8", "replace")) + "\n" for line in lines)
+            if n_lost:
+                text = f"{LOST_MARK}{n_lost}\n{text}"
+            if _write(target, text.encode()):
+                n_lost = 0
+            else:
+                n_lost += len(lines)
+                n_lost_total += len(lines)
+        if not chunk:
+            return n_lost_total
+
+
+def _write(target: int, data: bytes) -> bool:
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(target, view) :]
+    except OSError:
+        return False
+    return True
+
+
+def main(arguments: list[str]) -> int:
+    """``logpump PATH``: standard input goes to the end of PATH. Exit code 1 when lines were lost."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    target = os.open(arguments[0], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    n_lost = pump(0, target)
+    with contextlib.suppress(OSError):
+        os.fsync(target)
+    return 1 if n_lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,150 @@
+"""What surrounds a command while a file is read, and the launches collected so far."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from planner.errors import Problem
+from planner.parse.model import ContainerFacts, EnvHow, Form, JobFacts, Launcher, NoteKind, Role
+from planner.parse.source import Document, Field, Mapped
+
+__all__ = ["MENTION", "Collector", "Draft", "DraftNote", "EnvItem", "KeyedFlag", "Setting", "role_of"]
+
+MENTION = re.compile(r"sglang|launch_server|\bsgl\b")
+"""A text without this holds no launch."""
+_MOST_LAUNCHES = 400
+_ROLE_WORDS = (
+    (re.compile(r"prefill", re.I), Role.PREFILL),
+    (re.compile(r"decode", re.I), Role.DECODE),
+    (re.compile(r"\bdraft(?:er|[-_]?server)?\b", re.I), Role.DRAFT),
+    (re.compile(r"router|\bmini_?lb\b", re.I), Role.ROUTER),
+    (re.compile(r"\bencode(?:r)?\b", re.I), Role.ENCODE),
+    (re.compile(r"\bagg(?:regated)?\b", re.I), Role.AGGREGATED),
+)
+
+
+def role_of(name: str | None) -> Role | None:
+    """Role that a name says: ``decode-leader`` is a decode server. A name with two roles says none."""
+    if not name:
+        return None
+    words = name.replace("_", "-")
+    found = {role for pattern, role in _ROLE_WORDS if pattern.search(words)}
+    found.discard(Role.AGGREGATED) if len(found) > 1 else None
+    return found.pop() if len(found) == 1 else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EnvItem:
+    """One variable set around a command. ``value`` has the chars and place of its value."""
+
+    name: str
+    value: Field
+    how: EnvHow
+    exported: bool = True
+    name_at: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Setting:
+    """Facts that hold for every command in some part of a file."""
+
+    form: Form
+    env: tuple[EnvItem, ...] = ()
+    container: ContainerFacts | None = None
+    job: JobFacts | None = None
+    name: str | None = None
+    role: Role | None = None
+    condition: tuple[str, ...] = ()
+
+    def with_env(self, items: tuple[EnvItem, ...] | list[EnvItem]) -> Setting:
+        """The setting with more variables; a later one of a name replaces the earlier."""
+        if not items:
+            return self
+        merged = {item.name: item for item in self.env}
+        for item in items:
+            merged.pop(item.name, None)
+            merged[item.name] = item
+        return replace(self, env=tuple(merged.values()))
+
+    def named(self, name: str | None) -> Setting:
+        """The setting inside a service, container or function of that name."""
+        return self if not name else replace(self, name=name, role=role_of(name) or self.role)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyedFlag:
+    """A key of a recipe or of keyword arguments; ``values`` None: set to false or null."""
+
+    name: Field
+    values: tuple[Field, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DraftNote:
+    """A fault of writing at an offset."""
+
+    kind: NoteKind
+    message: str
+    start: int
+
+
+@dataclass(slots=True, eq=False)
+class Draft:
+    """A launch before its tokens are made."""
+
+    launcher: Launcher
+    program: tuple[Field, ...]
+    argv: tuple[Field, ...]
+    setting: Setting
+    start: int
+    end: int
+    lost: tuple[Field, ...] = ()
+    notes: tuple[DraftNote, ...] = ()
+    keyed: bool = False
+    switched_off: tuple[KeyedFlag, ...] = ()
+    site: object = None
+    """Same for drafts of one command on different branches."""
+
+    def key(self) -> tuple[object, ...]:
+        """What two drafts share that need not be told apart."""
+        env = tuple((item.name, item.value.chars.text, item.exported) for item in self.setting.env)
+        return (self.launcher, tuple((word.chars.text, word.start) for word in self.argv), env)
+
+
+RunScript = Callable[["Mapped", "Setting", "Collector", int], None]
+
+
+@dataclass(slots=True, eq=False)
+class Collector:
+    """Gathers drafts and problems of one file."""
+
+    document: Document
+    run_script: RunScript
+    drafts: list[Draft] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def add(self, draft: Draft) -> None:
+        """Keeps a launch."""
+        if len(self.drafts) < _MOST_LAUNCHES:
+            self.drafts.append(draft)
+        elif len(self.drafts) == _MOST_LAUNCHES:
+            self.drafts.append(draft)
+            self.problem(f"more than {_MOST_LAUNCHES} launches; the rest is not read", draft.start)
+
+    def problem(self, message: str, offset: int | None, hint: str | None = None) -> None:
+        """Keeps a reason why a part cannot be read."""
+        line = None if offset is None else self.document.place(offset)[0]
+        item = Problem(message, file=self.document.name, line=line, hint=hint)
+        if item not in self.problems:
+            self.problems.append(item)
+
+    def script(self, script: Mapped, setting: Setting, depth: int) -> None:
+        """Reads shell text found inside another text."""
+        if MENTION.search(script.text) is None:
+            return
+        if depth > 6:
+            self.problem("scripts are nested too deeply", script.starts[0] if script.text else None)
+            return
+        self.run_script(script, setting, self, depth + 1)

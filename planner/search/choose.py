@@ -1,0 +1,166 @@
+"""The choice: exact over the whole space, ties in a fixed order, and the smallest conflict when nothing is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.domain import Candidate
+from planner.domain.table import SPECULATION_BY_CODE, CandidateTable
+from planner.search.masks import Constraints
+
+__all__ = [
+    "TIE_FRAC",
+    "Cell",
+    "best_row",
+    "choose",
+    "distance_to_measured",
+    "row_cells",
+    "smallest_conflict",
+    "tied_rows",
+]
+
+TIE_FRAC = 0.05
+"""Candidates within this share of the best are a tie: the models cannot tell them apart."""
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One candidate of the space by index: core row, size, memory fraction."""
+
+    row: int
+    size: int
+    fraction: int
+
+
+def distance_to_measured(table: CandidateTable, measured: Sequence[Candidate]) -> Floats:
+    """How far each core row is from the nearest measured run, ``(n,)``; 0 is a run's own settings.
+
+    One for each setting that differs (layout, speculation, graphs, NVLS, fusion, attention backend, KV dtype), a half
+    for topk, and the binary logarithm of the ratio of q_len. Infinite when nothing was measured.
+    """
+    if not measured:
+        return np.full(len(table), np.inf)
+    nearest = np.full(len(table), np.inf)
+    backends = np.array(table.backends)[table.attention_backend]
+    dtypes = np.array(table.kv_dtypes)[table.kv_cache_dtype]
+    for run in measured:
+        apart = (
+            (table.tp_size != run.tp_size).astype(np.float64)
+            + (table.ep_size != run.ep_size)
+            + (table.attention_dp_size != run.attention_dp_size)
+            + (table.replicas != run.replicas)
+            + (table.speculation != SPECULATION_BY_CODE.index(run.speculation))
+            + (table.cuda_graph != run.cuda_graph)
+            + (table.enable_nccl_nvls != run.enable_nccl_nvls)
+            + (table.allreduce_fusion != run.allreduce_fusion)
+            + (backends != run.attention_backend)
+            + (dtypes != run.kv_cache_dtype)
+            + 0.5 * (table.topk != run.topk)
+            + np.abs(np.log2(table.q_len / run.q_len))
+        )
+        nearest = np.minimum(nearest, apart)
+    return nearest
+
+
+def best_row(tok_per_s: Floats, allowed: Bools) -> int | None:
+    """Core row with the highest tok/s among those with an allowed cell; None when there is none. Ties: lowest index."""
+    rows = allowed.any(axis=(1, 2))
+    if not rows.any():
+        return None
+    return int(np.argmax(np.where(rows, tok_per_s, -np.inf)))
+
+
+def tied_rows(tok_per_s: Floats, allowed: Bools) -> Ints:
+    """Core rows within :data:`TIE_FRAC` of the best allowed one."""
+    best = best_row(tok_per_s, allowed)
+    if best is None:
+        return np.empty(0, dtype=np.int64)
+    rows = allowed.any(axis=(1, 2))
+    return np.flatnonzero(rows & (tok_per_s >= (1.0 - TIE_FRAC) * tok_per_s[best]))
+
+
+def row_cells(
+    table: CandidateTable, rows: Ints, allowed: Bools, *, floor_requests: int, fraction_default: float
+) -> list[Cell]:
+    """The preferred allowed cell of each core row: fewest verify rows, then the smallest max_running_requests that is
+    at least ``floor_requests``, then the largest captured batch, then the memory fraction nearest to the default."""
+    sizes = table.sizes
+    running = table.running_per_rank[rows]
+    captured = np.where(table.cuda_graph[rows, None], table.cuda_graph_max_bs[rows], running)
+    verify_rows = np.minimum(captured, running) * table.q_len[rows, None]
+    below = sizes.max_running_requests < floor_requests
+    any_fraction: Bools = np.asarray(allowed[rows].any(axis=2))
+    away = np.abs(table.mem_fraction_static - fraction_default)
+    fraction_order = np.argsort(away, kind="stable")
+    cells = []
+    for index, row in enumerate(rows):
+        open_sizes = np.flatnonzero(any_fraction[index])
+        order = np.lexsort(
+            (
+                open_sizes,
+                -sizes.cuda_graph_max_bs_frac[open_sizes],
+                sizes.max_running_requests[open_sizes],
+                below[open_sizes],
+                verify_rows[index, open_sizes],
+            )
+        )
+        size = int(open_sizes[order[0]])
+        fraction = next(int(k) for k in fraction_order if allowed[row, size, k])
+        cells.append(Cell(int(row), size, fraction))
+    return cells
+
+
+def choose(
+    table: CandidateTable,
+    tok_per_s: Floats,
+    allowed: Bools,
+    distance: Floats,
+    *,
+    floor_requests: int,
+    fraction_default: float,
+) -> list[Cell]:
+    """Every tied core row with its preferred cell, best first: nearest to a measured point, then fewer verify rows,
+    then the smallest max_running_requests at or above the floor, then higher tok/s, then the lowest index.
+
+    Returns an empty list when nothing is allowed.
+    """
+    rows = tied_rows(tok_per_s, allowed)
+    if not rows.size:
+        return []
+    cells = row_cells(table, rows, allowed, floor_requests=floor_requests, fraction_default=fraction_default)
+    sizes = np.array([cell.size for cell in cells])
+    running = table.running_per_rank[rows, sizes]
+    captured = np.where(table.cuda_graph[rows], table.cuda_graph_max_bs[rows, sizes], running)
+    verify_rows = np.minimum(captured, running) * table.q_len[rows]
+    order = np.lexsort(
+        (rows, -tok_per_s[rows], table.sizes.max_running_requests[sizes], verify_rows, np.round(distance[rows], 9))
+    )
+    return [cells[index] for index in order]
+
+
+def smallest_conflict(constraints: Constraints) -> tuple[str, ...]:
+    """A smallest set of constraints (no member can be left out) that together allow nothing.
+
+    Deletion filter: each constraint in turn is dropped, and stays dropped when the rest still allows nothing. Requests
+    are dropped last, so that the answer speaks of them when it can.
+
+    Raises:
+        ValueError: the constraints allow something.
+    """
+    kept = [item.id for item in constraints.items]
+    if constraints.mask(only=kept).any():
+        raise ValueError("the constraints can be met together")
+    order = sorted(constraints.items, key=lambda item: {"memory": 0, "engine": 1, "limit": 2, "request": 3}[item.kind])
+    for item in order:
+        rest = [id_ for id_ in kept if id_ != item.id]
+        if not constraints.mask(only=rest).any():
+            kept = rest
+    return tuple(kept)

@@ -1,0 +1,226 @@
+"""Why this plan: binding limits and what each costs, what was refused, ties, runners-up, conflicts, the next run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.domain import BindingLimit, Candidate, Conflict, Estimate, Limit, Refused, Speculation
+from planner.domain.limit import Consequence, LimitShape, LimitStatus
+from planner.domain.table import SPECULATION_BY_CODE
+from planner.search.choose import Cell, best_row, smallest_conflict
+from planner.search.masks import Constraint
+from planner.search.sampled import Finalists
+from planner.search.solve import Solved
+
+__all__ = ["Alternative", "alternatives", "binding_limits", "conflict_of", "describe", "off_cell", "refused_by"]
+
+KV_ID = "KV-CAPACITY"
+
+
+def describe(candidate: Candidate) -> str:
+    """A candidate in a few words: ``tree budget 8 (q_len 9), TP8 + NVLS, graphs on, max_running_requests 64``."""
+    if candidate.speculation is Speculation.OFF:
+        draft = "speculation off"
+    elif candidate.speculation is Speculation.CHAIN:
+        draft = f"chain of {candidate.budget} (q_len {candidate.q_len})"
+    else:
+        draft = f"tree budget {candidate.budget}, topk {candidate.topk} (q_len {candidate.q_len})"
+    return f"{draft}, {layout(candidate)}, max_running_requests {candidate.max_running_requests}"
+
+
+def layout(candidate: Candidate) -> str:
+    """``TP8 + NVLS, graphs on``; replicas, EP, attention DP, FP8 KV, fusion and eager where they are chosen."""
+    parts = [f"{candidate.replicas} x TP{candidate.tp_size}" if candidate.replicas > 1 else f"TP{candidate.tp_size}"]
+    parts += [f"EP{candidate.ep_size}"] if candidate.ep_size > 1 else []
+    parts += [f"attention DP{candidate.attention_dp_size}"] if candidate.attention_dp_size > 1 else []
+    parts += ["NVLS"] if candidate.enable_nccl_nvls else []
+    parts += ["all-reduce fusion"] if candidate.allreduce_fusion else []
+    parts += ["FP8 KV"] if candidate.kv_cache_dtype != "bf16" else []
+    return f"{' + '.join(parts)}, {candidate.attention_backend}, graphs {'on' if candidate.cuda_graph else 'off'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another way, with what makes it other."""
+
+    label: str
+    cell: Cell
+    tie: bool
+
+
+def off_cell(solved: Solved) -> Cell | None:
+    """The best allowed plan without speculation."""
+    return _best_cell(solved, solved.allowed & (solved.table.speculation == 0)[:, None, None])
+
+
+def alternatives(solved: Solved, choice: Cell) -> list[Alternative]:
+    """The best allowed candidate of each kind other than the choice's, best first, ties marked.
+
+    Kinds: speculation off, chain, tree; and, within the choice's kind, another layout, graphs off.
+    """
+    table, rate = solved.table, solved.scores.tok_per_s
+    tied = {cell.row for cell in solved.cells}
+    same_layout = np.ones(len(table), dtype=bool)
+    for name in ("tp_size", "ep_size", "attention_dp_size"):
+        column = getattr(table, name)
+        same_layout &= column == column[choice.row]
+    kind = int(table.speculation[choice.row])
+    found: list[Alternative] = []
+
+    def add(label: str, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+        rows = rows & (np.arange(len(table)) != choice.row)
+        cell = _best_cell(solved, solved.allowed & rows[:, None, None])
+        if cell is not None and all(cell.row != other.cell.row for other in found):
+            found.append(Alternative(label, cell, cell.row in tied))
+
+    for code, name in enumerate(SPECULATION_BY_CODE):
+        if code != kind:
+            add("speculation off" if code == 0 else name.value, table.speculation == code)
+    if kind == 2:
+        budget = int(table.budget[choice.row])
+        for label, rows in (
+            ("smaller tree", table.budget < budget),
+            ("larger tree", table.budget > budget),
+            ("other width", (table.budget == budget) & (table.topk != table.topk[choice.row])),
+        ):
+            add(label, rows & (table.speculation == 2) & (table.cuda_graph == table.cuda_graph[choice.row]))
+    if kind == 1:
+        budget = int(table.budget[choice.row])
+        add("other chain length", (table.speculation == 1) & (table.budget != budget))
+    add("other layout", ~same_layout)
+    add("graphs off", ~table.cuda_graph if bool(table.cuda_graph[choice.row]) else table.cuda_graph)
+    return sorted(found, key=lambda other: -float(rate[other.cell.row]))
+
+
+def binding_limits(solved: Solved, choice: Cell, finalists: Finalists) -> tuple[BindingLimit, ...]:
+    """Every limit that speaks for the choice or holds something better back, the KV pool, and the lifted ones."""
+    entries = []
+    best_allowed = best_row(solved.rank, solved.allowed)
+    for item in solved.constraints.items:
+        if item.verdict is None:
+            continue
+        better = best_row(solved.rank, solved.constraints.mask(without=(item.id,)))
+        held_back = better is not None and better != best_allowed
+        speaks = bool(_cell_of(item.verdict.applies, choice))
+        if not speaks and not held_back:
+            continue
+        cost = finalists.gain(better, choice.row) if better is not None and held_back else None
+        entries.append(_entry(item, choice, cost, speaks))
+    memory = solved.memory
+    plan, good = _float_of(memory.needed_tok, choice), _float_of(memory.capacity_tok, choice)
+    entries.append(
+        BindingLimit(
+            id=KV_ID,
+            title="KV tokens/rank",
+            plan=plan,
+            known_good=good,
+            known_bad=None,
+            margin_frac=(good - plan) / good if good else 0.0,
+            cost_tok_per_s=None,
+            status=LimitStatus.ESTABLISHED,
+            consequence=Consequence.OOM,
+            refs=("memory model, docs/memory.md",),
+        )
+    )
+    return tuple(entries)
+
+
+def _entry(item: Constraint, choice: Cell, cost: Estimate | None, speaks: bool) -> BindingLimit:
+    assert item.verdict is not None
+    limit = item.verdict.limit
+    value = None
+    if item.verdict.value is not None and speaks:
+        value = _float_of(item.verdict.value, choice)
+    margin = None
+    if value is not None and limit.known_good:
+        room = limit.known_good - value if limit.shape is LimitShape.AT_MOST else value - limit.known_good
+        margin = room / limit.known_good
+    return BindingLimit(
+        id=limit.id,
+        title=limit.title,
+        plan=value,
+        known_good=limit.known_good,
+        known_bad=limit.known_bad,
+        margin_frac=margin,
+        cost_tok_per_s=cost,
+        status=limit.status,
+        consequence=limit.consequence,
+        refs=tuple(evidence.ref for evidence in limit.evidence),
+    )
+
+
+def refused_by(solved: Solved, choice: Cell) -> list[tuple[Refused, Cell]]:
+    """For each limit, the best candidate that this limit alone refuses, when the models put it within reach of the
+    choice (half its tok/s or more)."""
+    found = []
+    floor = 0.5 * float(solved.scores.tok_per_s[choice.row])
+    for item in solved.constraints.items:
+        if item.verdict is None:
+            continue
+        only = solved.constraints.mask(without=(item.id,)) & ~solved.allowed
+        cell = _best_cell(solved, only)
+        if cell is None or float(solved.scores.tok_per_s[cell.row]) < floor:
+            continue
+        limit = item.verdict.limit
+        bad = [
+            evidence.ref.removeprefix("field note ") for evidence in limit.evidence if _is_bad(limit, evidence.value)
+        ]
+        refused = Refused(
+            what=describe(solved.candidate(cell)),
+            by=limit.id,
+            why=f"{limit.consequence.value.replace('_', ' ')}, {limit.status.value}"
+            + (f": {', '.join(bad)}" if bad else ""),
+            tok_per_s=float(solved.scores.tok_per_s[cell.row]),
+            refs=tuple(evidence.ref for evidence in limit.evidence),
+        )
+        found.append((refused, cell))
+    return found
+
+
+def conflict_of(solved: Solved) -> Conflict:
+    """The smallest set of requests, limits and facts that cannot hold together, and what each would let go."""
+    ids = smallest_conflict(solved.constraints)
+    items = [solved.constraints[id_] for id_ in ids]
+    relaxations = []
+    for item in items:
+        allowed = solved.constraints.mask(without=(item.id,))
+        row = best_row(solved.rank, allowed)
+        if row is None or not item.relax:
+            continue
+        cell = solved.pick(allowed)[0]
+        rate = float(solved.scores.tok_per_s[cell.row])
+        tpot_ms = float(solved.scores.tpot_s[cell.row]) * 1e3
+        per_user = rate / solved.scores.n_running
+        what = f"{rate:,.0f} tok/s, {per_user:,.1f} a user, TPOT {tpot_ms:.1f} ms"
+        relaxations.append(f"{item.relax}: then {describe(solved.candidate(cell))} ({what})")
+    text = "these cannot hold together: " + "; ".join(item.text for item in items)
+    return Conflict(ids=ids, text=text, relaxations=tuple(relaxations))
+
+
+def _best_cell(solved: Solved, allowed: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Cell | None:
+    cells = solved.pick(allowed)
+    if not cells:
+        return None
+    rate = solved.scores.tok_per_s
+    return max(cells, key=lambda cell: (float(rate[cell.row]), -cell.row))
+
+
+def _is_bad(limit: Limit, value: float | None) -> bool:
+    if limit.known_good is None:
+        return True
+    return value is not None and (
+        value > limit.known_good if limit.shape is LimitShape.AT_MOST else value < limit.known_good
+    )
+
+
+def _cell_of(mask: np.ndarray[tuple[int, ...], np.dtype[np.generic]], cell: Cell) -> object:
+    index = tuple(
+        0 if length == 1 else at for at, length in zip((cell.row, cell.size, cell.fraction), mask.shape, strict=True)
+    )
+    return mask[index]
+
+
+def _float_of(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], cell: Cell) -> float:
+    return float(_cell_of(values, cell))  # type: ignore[arg-type]

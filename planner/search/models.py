@@ -1,0 +1,152 @@
+"""The models that a search runs on: the drafter's acceptance under the workload, the step cost of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from planner.domain import AcceptPoint, Domain, DrafterProfile, HardwareProfile, ModelProfile, Provenance, Workload
+from planner.errors import MissingDataError
+from planner.estimate.acceptance import TreeAcceptance, fit_acceptance
+from planner.estimate.step_cost import StepCostModel, default_model
+from planner.search.score import AcceptColumns, Models
+
+__all__ = ["DrafterAcceptance", "NoDraft", "load_models", "points_for"]
+
+Floats = NDArray[np.float64]
+
+OTHER_TRAFFIC_FRAC = 0.25
+"""Share of draws in which traffic of unknown kind is taken for chat, the kind with the lowest accept lengths in public
+data (DDTree, arXiv:2604.12989, Table 1: Alpaca against MATH-500). Moves the lower end of the interval, not its centre."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoDraft:
+    """No drafter: every row commits one token a step."""
+
+    provenance: Provenance = Provenance.DERIVED
+    note: str = "one token a step without speculation"
+
+    def columns(self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> AcceptColumns:
+        one = np.ones(np.shape(np.asarray(budget)))
+        return AcceptColumns(one, one, one)
+
+    def sample(
+        self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike, *, n_samples: int, seed: int
+    ) -> Floats:
+        return np.ones((n_samples, np.asarray(budget).size))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DrafterAcceptance:
+    """Accept length of off, chain and tree rows from one fit, under one workload."""
+
+    curve: TreeAcceptance
+    pessimist: TreeAcceptance | None
+    """The curve under chat, where the traffic is not known."""
+    provenance: Provenance
+    note: str
+
+    def columns(self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> AcceptColumns:
+        """Value and 90 % interval for rows ``(n,)``; off rows are exactly 1."""
+        n = np.asarray(budget).size
+        value, low, high = np.ones(n), np.ones(n), np.ones(n)
+        for where, budgets, width in _groups(speculation, budget, topk):
+            band = self.curve.predict_band(budgets, topk=width)
+            value[where], low[where], high[where] = band.value, band.low, band.high
+            if self.pessimist is not None:
+                other = self.pessimist.predict_band(budgets, topk=width)
+                low[where] = np.minimum(band.low, other.value)
+        return AcceptColumns(value, low, high)
+
+    def sample(
+        self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike, *, n_samples: int, seed: int
+    ) -> Floats:
+        """Joint draws ``(n_samples, n)``: every row of a draw comes from one curve."""
+        draws = np.ones((n_samples, np.asarray(budget).size))
+        other = np.random.default_rng(seed + 1).random(n_samples) < OTHER_TRAFFIC_FRAC
+        for where, budgets, width in _groups(speculation, budget, topk):
+            draws[:, where] = self.curve.sample(budgets, n_samples, seed, topk=width)
+            if self.pessimist is not None:
+                low = self.pessimist.sample(budgets, n_samples, seed, topk=width)
+                draws[:, where] = np.where(other[:, None], low, draws[:, where])
+        return draws
+
+
+def _groups(
+    speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], int]]:
+    """Rows of one width (1 for chains): ``(indices, budgets, width)``."""
+    codes, budgets, widths = (np.asarray(values, dtype=np.int64).reshape(-1) for values in (speculation, budget, topk))
+    for width in np.unique(widths[codes > 0]):
+        where = np.flatnonzero((codes > 0) & (widths == width))
+        yield where, budgets[where], int(width)
+
+
+def points_for(drafter: DrafterProfile, model: ModelProfile) -> tuple[AcceptPoint, ...]:
+    """Measured points of a drafter on a target, or on a target it was trained for when there are none."""
+    own = tuple(point for point in drafter.points if point.target == model.id)
+    if own:
+        return own
+    return tuple(point for point in drafter.points if model.id in drafter.targets)
+
+
+def drafter_acceptance(drafter: DrafterProfile, model: ModelProfile, workload: Workload) -> DrafterAcceptance:
+    """The drafter's curve under the workload.
+
+    Raises:
+        MissingDataError: no accept length of this drafter on this target is on record.
+    """
+    points = points_for(drafter, model)
+    if not points:
+        raise MissingDataError(
+            f"no accept length of drafter {drafter.id} on {model.id} is on record",
+            "measure one tree budget (sglang's accept length at full batch) and add it to the drafter profile as "
+            "[[points]], or plan without speculation (--drafter none)",
+        )
+    fitted = fit_acceptance(points, block_size=drafter.block_size, kind="tree")
+    assert isinstance(fitted, TreeAcceptance)
+    unknown = workload.domain is Domain.UNKNOWN
+    curve = fitted.at(
+        domain=None if unknown else workload.domain,
+        temperature=workload.temperature,
+        context_tok=workload.mean_context_tok,
+        train_context_tok=drafter.train_context_tok,
+    )
+    pessimist = None
+    if unknown and any(point.domain not in (Domain.UNKNOWN.value, Domain.CHAT.value) for point in points):
+        pessimist = fitted.at(
+            domain=Domain.CHAT,
+            temperature=workload.temperature,
+            context_tok=workload.mean_context_tok,
+            train_context_tok=drafter.train_context_tok,
+        )
+    refs = ", ".join(dict.fromkeys(point.source.ref.removeprefix("field note ") for point in points))
+    same = curve is fitted
+    return DrafterAcceptance(
+        curve=curve,
+        pessimist=pessimist,
+        provenance=Provenance.MEASURED if same and len(points) == 1 else Provenance.FITTED,
+        note=f"{len(points)} measured point{'s' if len(points) > 1 else ''} ({refs})",
+    )
+
+
+def load_models(
+    hardware: HardwareProfile, model: ModelProfile, drafter: DrafterProfile | None, workload: Workload
+) -> Models:
+    """Models for one question.
+
+    Raises:
+        MissingDataError: nothing was measured on this hardware, or the drafter has no accept length on this model.
+    """
+    if not hardware.predictions:
+        raise MissingDataError(
+            f"no prediction for {hardware.id}: nothing was measured on it and it has no kernel tables",
+            "run one launch with `plan-config bench` and fit it with `plan-config fit`; `check` works without",
+        )
+    acceptance = drafter_acceptance(drafter, model, workload) if drafter is not None else NoDraft()
+    step: StepCostModel = default_model(hardware, model, drafter)
+    return Models(hardware=hardware, model=model, drafter=drafter, workload=workload, acceptance=acceptance, step=step)

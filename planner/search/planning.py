@@ -1,0 +1,180 @@
+"""``make_plan`` and ``make_prediction``: a question in, a Plan or a Prediction out."""
+
+from __future__ import annotations
+
+from planner.domain import (
+    Candidate,
+    Launch,
+    Plan,
+    Speculation,
+    Versions,
+)
+from planner.engine.dialects import get_dialect
+from planner.engine.emit import emit_launch
+from planner.engine.version import parse_engine_version
+from planner.search.answer import Emit, Grounds, answer
+from planner.search.models import load_models, points_for
+from planner.search.request import Question, Subject, load_subject, served_length
+from planner.search.score import Models
+from planner.search.solve import Request, Solved, Target, solve
+
+__all__ = ["TREE_DIALECT", "make_plan"]
+
+TREE_DIALECT = "pr29907"
+"""Build that a tree is planned for when none is named: the public proposal with a budget flag of its own."""
+
+NEWEST_RELEASE = "0.5.23"
+
+
+def make_plan(question: Question) -> Plan:
+    """The best safe launch for a question.
+
+    With neither engine version nor dialect named, the whole space is searched for the build that has trees, and the
+    best plan for the newest release is shown beside it; a choice that needs no tree is planned for the release.
+
+    Raises:
+        InputError: bad input, every problem at once.
+        MissingDataError: nothing to predict from.
+    """
+    subject = load_subject(question)
+    models = load_models(subject.hardware, subject.model, subject.drafter, subject.workload)
+    named = subject.dialect is not None or subject.version is not None
+    if named:
+        target = _target(subject)
+        return _answer(question, subject, models, target)
+    release = _release_target()
+    tree = Target(get_dialect(TREE_DIALECT), parse_engine_version(get_dialect(TREE_DIALECT).base_version))
+    solved = solve(_request(question, subject, models, tree))
+    released = solve(_request(question, subject, models, release))
+    if not solved.cells or solved.table.speculation[solved.cells[0].row] != 2:
+        return _plan(question, subject, released, None)
+    return _plan(question, subject, solved, released)
+
+
+def _answer(question: Question, subject: Subject, models: Models, target: Target) -> Plan:
+    return _plan(question, subject, solve(_request(question, subject, models, target)), None)
+
+
+def _target(subject: Subject) -> Target:
+    dialect = subject.dialect or get_dialect(None)
+    version = subject.version
+    if version is None:
+        version = _release_target().version if not dialect.has_tree else parse_engine_version(dialect.base_version)
+    return Target(dialect, version)
+
+
+def _release_target() -> Target:
+    return Target(get_dialect(None), parse_engine_version(NEWEST_RELEASE))
+
+
+def _request(question: Question, subject: Subject, models: Models, target: Target) -> Request:
+    return Request(
+        models=models,
+        n_gpus=subject.n_gpus,
+        target=target,
+        limits=subject.limits,
+        lifts=dict(question.lift),
+        risk=question.risk,
+        pins=question.pins,
+        context_length_tok=served_length(subject.workload, subject.model),
+        measured=subject.measured,
+        robust_frac=question.robust,
+    )
+
+
+def _plan(question: Question, subject: Subject, solved: Solved, released: Solved | None) -> Plan:
+    grounds = _grounds(subject, solved)
+    return answer(
+        solved,
+        grounds,
+        emit=_emitter(subject, solved.request.target),
+        released=(released, _emitter(subject, released.request.target)) if released is not None else None,
+    )
+
+
+def _emitter(subject: Subject, target: Target) -> Emit:
+    length = served_length(subject.workload, subject.model)
+
+    def emit(candidate: Candidate) -> Launch:
+        return emit_launch(
+            candidate,
+            hardware=subject.hardware,
+            model=subject.model,
+            drafter=subject.drafter if candidate.speculation is not Speculation.OFF else None,
+            context_length=length,
+            engine_version=target.version,
+            dialect=target.dialect.id,
+            needs=subject.workload.needs,
+        )
+
+    return emit
+
+
+def _grounds(subject: Subject, solved: Solved) -> Grounds:
+    workload, target = subject.workload, solved.request.target
+    ceilings = []
+    if workload.max_ttft_s is not None:
+        ceilings.append(
+            f"TTFT at most {workload.max_ttft_s * 1e3:g} ms: no model of TTFT under load holds here; measure it with "
+            "`plan-config bench`"
+        )
+    assumptions = [
+        "greedy decoding"
+        if workload.temperature == 0
+        else f"temperature {workload.temperature:g}: accept length falls",
+        f"needs: {', '.join(sorted(need.value for need in workload.needs)) or 'no grammar, no logprobs'}",
+        f"prefix hit {workload.prefix_hit_frac:.0%}",
+    ]
+    points = points_for(subject.drafter, subject.model) if subject.drafter is not None else ()
+    if points and workload.domain.value == "unknown":
+        kinds = ", ".join(sorted({point.domain for point in points}))
+        assumptions.append(
+            f"traffic like the measured one ({kinds}); chat would accept less, the interval reaches there"
+        )
+    if points and any(point.bonus_counted is None for point in points):
+        assumptions.append("accept length includes the bonus token (its source does not say)")
+    if workload.mean_context_tok > 4096 and subject.drafter is not None:
+        assumptions.append("verify attention above 4K context is not measured: the interval is wider")
+    if subject.n_gpus != subject.hardware.n_gpus:
+        assumptions.append(f"{subject.n_gpus} of {subject.hardware.n_gpus} GPUs")
+    return Grounds(
+        versions=Versions(
+            planner=_planner_version(),
+            hardware=subject.hardware.id,
+            model=subject.model.id,
+            drafter=subject.drafter.id if subject.drafter is not None else None,
+            dialect=target.dialect.id,
+            engine_version=str(target.version),
+            limits=tuple(limit.id for limit in subject.limits),
+            calibration=next(iter(solved.scores.step.notes), None),
+        ),
+        engine_notes=_engine_notes(subject, solved),
+        assumptions=tuple(assumptions),
+        sources=tuple(
+            dict.fromkeys([*(f"accept length: {point.source.ref}" for point in points), *solved.scores.step.notes])
+        ),
+        unknown_ceilings=tuple(ceilings),
+        ttft=lambda solved, cell: None,
+    )
+
+
+def _engine_notes(subject: Subject, solved: Solved) -> tuple[str, ...]:
+    target = solved.request.target
+    notes = [*target.version.notes]
+    drafted = bool(solved.cells) and int(solved.table.speculation[solved.cells[0].row]) == 2
+    if target.dialect.has_tree and drafted:
+        notes.append(f"{target.dialect.title} ({target.dialect.status})")
+        notes.append(f"no SGLang release up to {NEWEST_RELEASE} accepts {target.dialect.algorithm}")
+        if any(past.dialect != target.dialect.id for past in subject.measured):
+            notes.append("not the build of the evidence: a canary run is required before traffic")
+        notes.extend(f"assumed: {text}" for text in target.dialect.assumed)
+    return tuple(notes)
+
+
+def _planner_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("plan-config")
+    except PackageNotFoundError:
+        return "unknown"
