@@ -1,1 +1,98 @@
-"""Safe SGLang launch configurations for speculative decoding."""
+"""Safe SGLang launch configurations for large models with speculative decoding: planned, checked, proved on a server.
+
+>>> import planner
+>>> plan = planner.plan(hw="b300", target_c=64)
+>>> plan.status.value
+'optimal'
+>>> plan.effective.verify_rows_per_rank <= 1152
+True
+
+Importing this package loads no solver and no fitting library; each function loads what it needs when it is called.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from planner.api import plan, predict
+    from planner.domain import (
+        Candidate,
+        DrafterProfile,
+        Estimate,
+        Finding,
+        HardwareProfile,
+        LaunchConfig,
+        Limit,
+        ModelProfile,
+        Observation,
+        Plan,
+        PlanStatus,
+        Prediction,
+        Workload,
+    )
+    from planner.errors import DomainError, EngineRefusal, InputError, MissingDataError, PlannerError, Problem
+    from planner.estimate.acceptance import fit_acceptance
+    from planner.estimate.step_cost import fit_step_cost
+
+_HOMES = {
+    "planner.api": ("plan", "predict"),
+    "planner.domain": (
+        "Candidate",
+        "DrafterProfile",
+        "Estimate",
+        "Finding",
+        "HardwareProfile",
+        "LaunchConfig",
+        "Limit",
+        "ModelProfile",
+        "Observation",
+        "Plan",
+        "PlanStatus",
+        "Prediction",
+        "Workload",
+    ),
+    "planner.errors": ("DomainError", "EngineRefusal", "InputError", "MissingDataError", "PlannerError", "Problem"),
+    "planner.estimate.acceptance": ("fit_acceptance",),
+    "planner.estimate.step_cost": ("fit_step_cost",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "Candidate",
+    "DomainError",
+    "DrafterProfile",
+    "EngineRefusal",
+    "Estimate",
+    "Finding",
+    "HardwareProfile",
+    "InputError",
+    "LaunchConfig",
+    "Limit",
+    "MissingDataError",
+    "ModelProfile",
+    "Observation",
+    "Plan",
+    "PlanStatus",
+    "PlannerError",
+    "Prediction",
+    "Problem",
+    "Workload",
+    "fit_acceptance",
+    "fit_step_cost",
+    "plan",
+    "predict",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'planner' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

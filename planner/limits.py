@@ -108,19 +108,13 @@ def _accept_share(table: CandidateTable, context: LimitContext) -> Floats:
     return np.where(drafted, context.accept_len, 0.0)[:, None] / context.block_size
 
 
-def _rows(table: CandidateTable) -> NDArray[np.int64]:
-    running = table.running_per_rank
-    captured = np.where(table.cuda_graph[:, None], np.minimum(table.cuda_graph_max_bs, running), running)
-    return captured * table.q_len[:, None]
-
-
 def _heads_per_rank(table: CandidateTable, context: LimitContext) -> NDArray[np.int64]:
     return context.model.n_heads * table.attention_dp_size // table.tp_size
 
 
 _QUANTITIES: Mapping[str, Callable[[CandidateTable, LimitContext], NDArray[Any]]] = {
-    "verify_rows_per_rank": lambda table, context: _rows(table),
-    "verify_rows_x_heads_per_rank": lambda table, context: _rows(table) * _heads_per_rank(table, context)[:, None],
+    "verify_rows_per_rank": lambda table, context: table.verify_rows,
+    "verify_rows_x_heads_per_rank": lambda table, context: table.verify_rows * _heads_per_rank(table, context)[:, None],
     "q_len": lambda table, context: _column(table.q_len),
     "budget": lambda table, context: _column(table.budget),
     "topk": lambda table, context: _column(table.topk),

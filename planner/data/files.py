@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from numpy.lib.npyio import NpzFile
 
-__all__ = ["list_names", "open_binary", "open_npz", "read_bytes", "read_text"]
+__all__ = ["list_names", "open_npz", "read_bytes", "read_text"]
 
 
 def read_text(name: str) -> str:
@@ -25,16 +25,13 @@ def read_bytes(name: str) -> bytes:
     return resources.files("planner.data").joinpath(name).read_bytes()
 
 
-def open_binary(name: str) -> IO[bytes]:
-    """``planner/data/<name>`` opened for reading."""
-    return resources.files("planner.data").joinpath(name).open("rb")
-
-
 def open_npz(name: str) -> NpzFile:
-    """Arrays of ``planner/data/<name>``; pickles are refused. Close it, or use it as a context manager."""
+    """Arrays of ``planner/data/<name>``, read into memory; pickles are refused."""
+    import io
+
     import numpy as np
 
-    loaded = np.load(open_binary(name), allow_pickle=False)
+    loaded = np.load(io.BytesIO(read_bytes(name)), allow_pickle=False)
     if not hasattr(loaded, "files"):
         raise ValueError(f"{name} holds a single array, not an archive")
     return loaded  # type: ignore[no-any-return]

@@ -1,7 +1,7 @@
 """Logs of an inference server -> the cause of its failure.
 
 ``diagnose_lines`` and ``diagnose_path`` read a whole log, :class:`Diagnoser` a log that is still growing. Causes and
-signatures are data (``planner/data/diagnose``); judging them is code (``judge.py``). ``redact`` hides secrets in a line.
+signatures are data (``planner/data/diagnose``); judging them is code (``judge.py``). ``redact`` hides secrets.
 """
 
 from __future__ import annotations

@@ -130,8 +130,9 @@ def traits() -> tuple[Marker, ...]:
 
 @cache
 def prefilter(extra: tuple[bytes, ...]) -> re.Pattern[bytes]:
-    """One regular expression that finds any trigger (or ``extra``) in a line: a trie, so that each byte is tried once."""
-    words = {trigger.encode() for item in (*signatures(), *markers(), *traits()) for trigger in item.triggers} | set(extra)
+    """One regular expression that finds any trigger (or ``extra``) in a line: a trie, so that a byte is tried once."""
+    triggers = [item.triggers for item in signatures()] + [item.triggers for item in (*markers(), *traits())]
+    words = {trigger.encode() for group in triggers for trigger in group} | set(extra)
     shortest = {word for word in words if not any(other != word and other in word for other in words)}
     return re.compile(_trie(sorted(shortest)))
 

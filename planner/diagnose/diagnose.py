@@ -64,7 +64,7 @@ class Diagnoser:
             earlier = judge(earlier_run, earlier_facts)
             if verdict.slug == "unknown" and earlier.slug not in ("healthy", "unknown"):
                 verdict, facts, phase = earlier, earlier_facts, earlier_run.phase
-                verdict.notes.append("seen in an earlier start of the server; the last start in this log is not finished")
+                verdict.notes.append("seen in an earlier start of the server; the last start in this log is unfinished")
             elif earlier.slug not in ("healthy", verdict.slug) and earlier.lines:
                 role = SecondaryCause(slug=earlier.slug, line=earlier.lines[0], role="other")
                 verdict.secondary.append(role)
@@ -109,7 +109,9 @@ def diagnose_path(path: Path | str) -> Diagnosis:
         with open(path, "rb") as stream:
             return diagnose_stream(stream, name=name)
     except OSError as error:
-        raise InputError([Problem(error.strerror or str(error), file=name, hint="check the path and its rights")]) from None
+        raise InputError(
+            [Problem(error.strerror or str(error), file=name, hint="check the path and its rights")]
+        ) from None
 
 
 def diagnose_stream(stream: IO[bytes], *, name: str = "-") -> Diagnosis:
@@ -174,7 +176,9 @@ def _diagnosis(verdict: Verdict, facts: FactReader, read: LogFacts) -> Diagnosis
 def _refuse_binary(block: bytes, name: str) -> None:
     sample = block[: 1 << 16]
     if sample[:2] == b"\x1f\x8b":
-        raise InputError([Problem("gzip archive, not a text log", file=name, hint="decompress it first: gzip -dc FILE | ... -")])
+        raise InputError(
+            [Problem("gzip archive, not a text log", file=name, hint="decompress it first: gzip -dc FILE | ... -")]
+        )
     if sample[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise InputError([Problem("UTF-16 text", file=name, hint="convert it first: iconv -f UTF-16 -t UTF-8")])
     if b"\x00" in sample:

@@ -79,15 +79,23 @@ class Run:
         """Whether a graph capture has begun and not ended."""
         return self.phase is Phase.CAPTURE
 
+    def seen_again(self, signature_id: str, block: Block, number: int) -> bool:
+        """Count one more of a hit that is kept already for this block and phase; False when it is new."""
+        known = self.by_key.get((signature_id, block.id, self.phase))
+        if known is None:
+            return False
+        known.count += 1
+        known.last = number
+        self.counts[signature_id] = self.counts.get(signature_id, 0) + 1
+        return True
+
     def add(self, hit: Hit) -> None:
         """Keep a hit, or count it when its like is kept already."""
         signature = hit.signature
-        self.counts[signature.id] = self.counts.get(signature.id, 0) + 1
-        key = (signature.id, hit.block.id, hit.phase)
-        if (known := self.by_key.get(key)) is not None:
-            known.count += 1
-            known.last = hit.line.number
+        if self.seen_again(signature.id, hit.block, hit.line.number):
             return
+        key = (signature.id, hit.block.id, hit.phase)
+        self.counts[signature.id] = self.counts.get(signature.id, 0) + 1
         if len(self.hits) >= MAX_HITS:
             same = [kept for kept in self.hits if kept.signature is signature]
             if same:

@@ -66,6 +66,8 @@ def is_args_dump(line: str) -> bool:
     """Whether the line prints the server's arguments or a request: words in it say nothing about failures."""
     if _ARGS_HEAD.search(line[:400]) or "Receive: obj=" in line or "Finish: obj=" in line:
         return True
+    if "max_total_num_tokens=" in line:
+        return False
     return line.count("=") >= 8 and len(_PAIR.findall(line, 0, 4000)) >= 8 and "Error" not in line
 
 
@@ -227,7 +229,9 @@ class FactReader:
         if not with_accept:
             return None, 0, largest
         top = max(point.running_req for point in with_accept)
-        full = [p.accept_len for p in with_accept if p.accept_len is not None and p.running_req >= FULL_BATCH_FRAC * top]
+        full = [
+            p.accept_len for p in with_accept if p.accept_len is not None and p.running_req >= FULL_BATCH_FRAC * top
+        ]
         return median(full), len(full), largest
 
     def facts(self, *, phase: Phase, n_lines: int, n_runs: int) -> LogFacts:

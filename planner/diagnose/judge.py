@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from planner.diagnose.catalogue import Cause, Role, causes
+from planner.diagnose.catalogue import Role, causes
 from planner.diagnose.events import Run
 from planner.diagnose.facts import FactReader
 from planner.diagnose.model import LogLine, Phase, SecondaryCause
@@ -20,8 +20,9 @@ ACCEPT_NONE = 1.05
 """Median accept length at full batch at or under which no draft is accepted (the canary's bound)."""
 MANY_RETRACTIONS = 10
 
-_SYMPTOM_ORDER = ("garbage-output", "accept-len-1", "throttled-max-running", "kv-pool-too-small")
-_COUNTING_TAIL = 2
+_VICTIMS = frozenset({"collective-timeout", "hang-watchdog"})
+"""Causes that any earlier failure of another rank brings about."""
+_SYMPTOM_ORDER = ("nan-probabilities", "garbage-output", "accept-len-1", "throttled-max-running", "kv-pool-too-small")
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ def judge(run: Run, facts: FactReader) -> Verdict:
     found = candidates(run, facts)
     live = [c for c in found if c.role in (Role.ROOT, Role.GENERIC) and not _survived(c, run)]
     recovered = [c for c in found if c.role in (Role.ROOT, Role.GENERIC) and _survived(c, run)]
+    if run.last_fatal_line is None and run.exception is None:
+        live = [c for c in live if c.role is Role.ROOT or not c.soft]
     symptoms = _symptoms(found, run, facts)
     hangs = _rendezvous(run)
     chosen = _choose(live, run)
@@ -49,6 +52,8 @@ def judge(run: Run, facts: FactReader) -> Verdict:
         verdict = hangs
     elif chosen is not None:
         verdict = _failure(chosen, live, run)
+    elif symptoms and symptoms[0].slug == "nan-probabilities" and run.exception is None:
+        verdict = symptoms[0]
     elif run.last_fatal_line is not None or _stands(run.exception, run):
         verdict = _unnamed(run)
     elif symptoms:
@@ -71,11 +76,17 @@ def _survived(candidate: Candidate, run: Run) -> bool:
 
 def _choose(live: list[Candidate], run: Run) -> Candidate | None:
     hard = [c for c in live if c.role is Role.ROOT and not c.soft]
+    generic = [c for c in live if c.role is Role.GENERIC]
     if run.fatal_lines and len(hard) > 1:
-        first_fatal = next((line for line in run.fatal_lines if any(c.line >= line - BEFORE_FATAL_LINES for c in hard)), None)
+        last = max(c.line for c in hard)
+        first_fatal = next((line for line in run.fatal_lines if last >= line - BEFORE_FATAL_LINES), None)
         if first_fatal is not None:
             hard = [c for c in hard if c.line >= first_fatal - BEFORE_FATAL_LINES]
-    for group in (hard, [c for c in live if c.role is Role.ROOT], [c for c in live if c.role is Role.GENERIC]):
+    weaker = [*generic, *(c for c in live if c.role is Role.ROOT and c.soft)]
+    if hard and all(c.slug in _VICTIMS for c in hard) and any(c.line < hard[0].line for c in weaker):
+        hard = []
+        live = [c for c in live if c.slug not in _VICTIMS]
+    for group in (hard, [c for c in live if c.role is Role.ROOT], generic):
         left = _unexplained(group)
         if left:
             first = left[0].line
@@ -89,13 +100,10 @@ def _unexplained(group: list[Candidate]) -> list[Candidate]:
     explained = {
         slug
         for slug in present
-        if any(slug in catalogue[other].explains and slug not in _mutual(other, slug, catalogue) for other in present - {slug})
+        for other in present - {slug}
+        if slug in catalogue[other].explains and other not in catalogue[slug].explains
     }
     return [c for c in group if c.slug not in explained] or group
-
-
-def _mutual(other: str, slug: str, catalogue: dict[str, Cause]) -> set[str]:
-    return {slug} if other in catalogue[slug].explains else set()
 
 
 def _failure(chosen: Candidate, live: list[Candidate], run: Run) -> Verdict:
@@ -103,9 +111,10 @@ def _failure(chosen: Candidate, live: list[Candidate], run: Run) -> Verdict:
     confidence = max(c.strength for c in same)
     confidence += 0.02 * min(2, len({c.hit.signature.id for c in same}) - 1)
     explains = causes()[chosen.slug].explains
-    rivals = {c.slug for c in live if c.role is Role.ROOT and not c.soft and c.slug != chosen.slug and c.slug not in explains}
+    hard = {c.slug for c in live if c.role is Role.ROOT and not c.soft}
+    rivals = hard - explains - _VICTIMS - {chosen.slug}
     confidence -= 0.12 if rivals else 0.0
-    lines = [c.hit.line for c in same[:3]]
+    lines = list({c.hit.line.number: c.hit.line for c in same}.values())[:3]
     if run.fatal_line is not None and run.fatal_line.number not in {line.number for line in lines}:
         lines.append(run.fatal_line)
     phase = Phase.CAPTURE if chosen.hit.in_capture else chosen.hit.phase
@@ -113,10 +122,12 @@ def _failure(chosen: Candidate, live: list[Candidate], run: Run) -> Verdict:
 
 
 def _rendezvous(run: Run) -> Verdict | None:
-    """Stack lines that name both a rendezvous and the workspace of the fused all-reduce, in a run that did not get ready."""
+    """Stack lines that name a rendezvous and the workspace of the fused all-reduce, in a run that did not get ready."""
     if "rendezvous" not in run.traits or "arfusion" not in run.traits or run.ready_line is not None:
         return None
-    line = LogLine(number=run.traits["rendezvous"], text="stack: symmetric-memory rendezvous of the all-reduce workspace")
+    line = LogLine(
+        number=run.traits["rendezvous"], text="stack: symmetric-memory rendezvous of the all-reduce workspace"
+    )
     return Verdict("hang-arfusion-rendezvous", 0.88, [line], run.phase)
 
 
@@ -131,8 +142,10 @@ def _unnamed(run: Run) -> Verdict:
     lines = [line for line in (run.exception, run.fatal_line) if line is not None]
     in_capture = run.exception_in_capture if run.exception is not None else run.in_capture
     phase = run.exception_phase if run.exception is not None else run.phase
-    note = "an exception ended the run that no signature knows" if run.exception is not None else (
-        "a process of the server died and its own message is not in this log; look at the other ranks"
+    note = (
+        "an exception ended the run that no signature knows"
+        if run.exception is not None
+        else ("a process of the server died and its own message is not in this log; look at the other ranks")
     )
     slug, confidence = ("capture-failed-unknown", 0.55) if in_capture else ("unknown", 0.3)
     return Verdict(slug, confidence, sorted(lines, key=lambda x: x.number), phase, notes=[note])
@@ -193,7 +206,9 @@ def _throttled(run: Run, facts: FactReader) -> Verdict | None:
 def _healthy_or_unknown(run: Run, facts: FactReader) -> Verdict:
     if run.phase.rank >= Phase.READY.rank and run.phase is not Phase.STOPPED:
         notes = ["the server was stopped from outside"] if run.stopping_line is not None else []
-        return Verdict("healthy", 0.9 if run.ready_line is not None else 0.75, _ready_lines(run), run.phase, notes=notes)
+        return Verdict(
+            "healthy", 0.9 if run.ready_line is not None else 0.75, _ready_lines(run), run.phase, notes=notes
+        )
     if run.n_served >= 3 or (run.phase is Phase.LISTENING and facts.engine != "sglang"):
         return Verdict("healthy", 0.6, [], run.phase)
     note = f"the log ends in phase {run.phase.value}: still starting, hung, or cut off"
@@ -216,7 +231,10 @@ def _add_secondary(
     seen = {verdict.slug}
     explains = causes()[verdict.slug].explains
     groups = (
-        [(c.slug, c.hit.line, "consequence" if c.slug in explains or c.role is Role.GENERIC else "other") for c in live],
+        [
+            (c.slug, c.hit.line, "consequence" if c.slug in explains or c.role is Role.GENERIC else "other")
+            for c in live
+        ],
         [(s.slug, s.lines[0], "symptom") for s in symptoms if s.lines],
         [(c.slug, c.hit.line, "recovered") for c in recovered],
         [(c.slug, c.hit.line, "consequence") for c in found if c.role is Role.CONSEQUENCE and c.slug != "unknown"],

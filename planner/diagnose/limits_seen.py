@@ -11,10 +11,12 @@ from planner.domain.limit import LimitShape
 
 __all__ = ["suggest"]
 
-_ABOVE = re.compile(r"--mem-fraction-static above ([\d.]+)")
-_SHARED = re.compile(r"Required: (\d+), Hardware limit: (\d+)")
-_FROM_TO = re.compile(r"(?:from (?:the requested )?(\d+) to (\d+)|(\d+) -> (\d+)|(?:re-?set|capped) to (\d+))")
-_REQUIRED = re.compile(r"required=(\d+)[^\d]{1,40}capacity=(\d+)")
+_ABOVE = re.compile(r"--mem-fraction-static above (\d{1,3}(?:\.\d{1,9})?)")
+_SHARED = re.compile(r"Required: (\d{1,15}), Hardware limit: (\d{1,15})")
+_FROM_TO = re.compile(
+    r"(?:from (?:the requested )?(\d{1,15}) to (\d{1,15})|(\d{1,15}) -> (\d{1,15})|(?:re-?set|capped) to (\d{1,15}))"
+)
+_REQUIRED = re.compile(r"required=(\d{1,15})[^\d]{1,40}capacity=(\d{1,15})")
 
 
 def suggest(verdict: Verdict, facts: FactReader) -> SuggestedLimit | None:
@@ -25,12 +27,11 @@ def suggest(verdict: Verdict, facts: FactReader) -> SuggestedLimit | None:
     text = " ".join(line.text for line in verdict.lines)
     fraction = _fraction(facts)
     match verdict.slug:
-        case "cuda-illegal-address-capture" | "cuda-illegal-address-spec-replay" if (q_len := facts.q_len) and q_len > 1:
+        case "cuda-illegal-address-capture" | "cuda-illegal-address-spec-replay":
             note = "rows may be the cause instead; vary one of them at a time"
-            return _bad("SEEN-GRAPH-Q-LEN", "q_len", q_len, note)
+            return _bad("SEEN-GRAPH-Q-LEN", "q_len", facts.q_len, note) if (facts.q_len or 1) > 1 else None
         case "oom-capture":
-            batch = _batch(facts)
-            return _bad("SEEN-CAPTURE-BATCH", "cuda_graph_max_bs", batch, "at this mem_fraction_static") if batch else None
+            return _bad("SEEN-CAPTURE-BATCH", "cuda_graph_max_bs", _batch(facts), "at this mem_fraction_static")
         case "oom-startup" | "oom-runtime" if fraction is not None:
             return _bad("SEEN-MEM-FRACTION", "mem_fraction_static", fraction, "with this model, context and batch")
         case "kv-pool-too-small":
@@ -41,11 +42,16 @@ def suggest(verdict: Verdict, facts: FactReader) -> SuggestedLimit | None:
         case "throttled-max-running":
             return _running(text, facts)
         case "smem-out-of-resources" if (found := _SHARED.search(text)) is not None:
-            limit = float(found.group(2))
+            asked, limit = float(found.group(1)), float(found.group(2))
             return SuggestedLimit(
-                id="SEEN-SHARED-MEMORY", quantity="shared_memory_per_block_bytes", shape=LimitShape.AT_MOST, value=limit,
-                known_good=limit, known_bad=float(found.group(1)), note="hardware limit and what the kernel asked for",
-            )  # fmt: skip
+                id="SEEN-SHARED-MEMORY",
+                quantity="shared_memory_per_block_bytes",
+                shape=LimitShape.AT_MOST,
+                value=limit,
+                known_good=limit,
+                known_bad=asked,
+                note="hardware limit, and what the kernel asked for",
+            )
         case "deepep-dispatch-cap":
             return _dispatch(text, facts)
         case "tp-quant-shape":
@@ -108,7 +114,9 @@ def _fraction(facts: FactReader) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _bad(name: str, quantity: str, value: float, note: str) -> SuggestedLimit:
+def _bad(name: str, quantity: str, value: float | None, note: str) -> SuggestedLimit | None:
+    if value is None:
+        return None
     return SuggestedLimit(
         id=name, quantity=quantity, shape=LimitShape.AT_MOST, value=float(value), known_bad=float(value), note=note
     )

@@ -80,7 +80,7 @@ class SecondaryCause(Value):
 
 
 class SuggestedLimit(Value):
-    """A boundary that this log gives evidence for. It is one run's value: a person decides whether it becomes a limit."""
+    """A boundary that this log gives evidence for. It is one run's value: a person decides whether it is a limit."""
 
     id: str
     quantity: str
@@ -197,5 +197,5 @@ class Diagnosis(Value):
         return self.cause == "healthy"
 
     def to_json(self) -> dict[str, object]:
-        """JSON form: keys ``cause``, ``confidence``, ``lines``, ``not``, ``remedies``, ``suggested_limit`` and the rest."""
+        """JSON form; the keys are the fields' names, ``not_`` is ``not``."""
         return self.model_dump(mode="json", by_alias=True)

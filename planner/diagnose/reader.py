@@ -1,5 +1,5 @@
-"""Reads a log line by line (or block by block) into a :class:`Run`. Two orders of speed: lines of which there are many are
-told apart by one regular expression over a block; only lines that hold a trigger are matched against signatures."""
+"""Reads a log line by line (or block by block) into a :class:`Run`. Lines of which there are many are told apart by one
+regular expression over a block; only lines that hold a trigger are matched against signatures, once for each form."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _DIGITS = b"0123456789"
 _ANSWER_TRIGGERS = (b'"content":', b'"text":', b"'text':", b"'content':", b'"content" :', b'"text" :')
 _HEAD = rb"(?:[^\[\n]{0,100}\[[^\]\n]{0,100}\][: ]+){0,2}"
 _LINES = re.compile(
-    rb"\n(?:" + _HEAD + rb"(?:(Decode batch)|(Prefill batch)|(INFO: [^\n\"]{0,80}\"(?:GET|POST) [^\n\"]{1,300}\" 200)))?"
+    rb"\n(?:" + _HEAD + rb"(?:(Decode batch)|(Prefill batch)|"
+    rb"(INFO: [^\n\"]{0,80}\"(?:GET|POST) [^\n\"]{1,300}\" 200)))?"
 )
 _DECODE, _PREFILL, _OK = 1, 2, 3
 _EXCEPTION_ONLY_FACTOR = 0.75
@@ -42,7 +43,7 @@ class LogReader:
         self._in_traceback = False
         self._trigger = prefilter((*FACT_TRIGGERS, *_ANSWER_TRIGGERS, b"Error", b"Exception"))
 
-    # -- input ----------------------------------------------------------------------------------------------------------
+    # -- input
     def feed(self, line: bytes) -> None:
         """One line without its newline."""
         self.feed_block(line)
@@ -83,18 +84,18 @@ class LogReader:
             run, facts = self.run, self.facts
         self.n_lines = number
 
-    # -- single lines -----------------------------------------------------------------------------------------------------
+    # -- single lines
     def _other(self, number: int, raw: bytes) -> None:
+        if not raw.strip():
+            self.n_blank += 1
+            return
         if b"\r" in raw:
-            for part in raw.split(b"\r"):
+            for part in filter(bytes.strip, raw.split(b"\r")):
                 if b"Decode batch" in part:
                     self.facts.decode(number, clean(part))
                     self._serving()
                 else:
                     self._other(number, part)
-            return
-        if not raw.strip():
-            self.n_blank += 1
             return
         if len(raw) > 4096:
             self._examine(number, raw, None)
@@ -105,10 +106,11 @@ class LogReader:
             self._examine(number, raw, key)
             return
         hits, own, gated = known
-        if hits:
-            text = clean(raw)
-            for signature in hits:
-                self._hit(number, text, signature, own, gated)
+        if own:
+            self._note_traits(number, own)
+        for signature in hits:
+            if not self.run.seen_again(signature.id, self._block, number):
+                self._hit(number, clean(raw), signature, own, gated)
 
     def _examine(self, number: int, raw: bytes, key: bytes | None) -> None:
         if self._trigger.search(raw) is None:
@@ -118,6 +120,7 @@ class LogReader:
         if is_args_dump(text):
             if "server_args=" in text or "ServerArgs(" in text or "default args: {" in text or "LLM engine (v" in text:
                 self._server_args(number, raw.decode("utf-8", "replace"))
+                self.facts.other(number, text)
             elif "Finish: obj=" in text and self.run.degenerate is None and degenerate_answer(text):
                 self.run.degenerate = shown(number, text)
             return
@@ -132,13 +135,16 @@ class LogReader:
                 self.run.degenerate = shown(number, text)
         exception = is_exception(text)
         gated = not exception
-        hits = tuple(s for s in signatures() if s.matches(text) and (exception or not s.exception or is_plain(text)))
+        hits: tuple[Signature, ...] = ()
+        if not text.lstrip().startswith('File "'):
+            plain = exception or is_plain(text)
+            hits = tuple(s for s in signatures() if s.matches(text) and (plain or not s.exception))
         for signature in hits:
             self._hit(number, text, signature, own, gated)
         if exception and not any(s.role is not Role.CONSEQUENCE for s in hits) and self._in_traceback:
             self._unknown_exception(number, text)
             marked = True
-        if not marked and not own:
+        if not marked:
             self._remember(key, hits, own, gated)
 
     def _remember(self, key: bytes | None, hits: tuple[Signature, ...], own: frozenset[str], gated: bool) -> None:
@@ -175,10 +181,13 @@ class LogReader:
     def _traits(self, number: int, text: str) -> frozenset[str]:
         own = frozenset(trait.name for trait in traits() if trait.matches(text))
         if own:
-            self._block.traits |= own
-            for name in own:
-                self.run.traits[name] = number
+            self._note_traits(number, own)
         return own
+
+    def _note_traits(self, number: int, own: frozenset[str]) -> None:
+        self._block.traits |= own
+        for name in own:
+            self.run.traits[name] = number
 
     def _markers(self, number: int, text: str) -> bool:
         seen = False
@@ -188,7 +197,7 @@ class LogReader:
                 self._event(number, text, marker.name)
         return seen
 
-    # -- milestones -------------------------------------------------------------------------------------------------------
+    # -- milestones
     def _event(self, number: int, text: str, event: str) -> None:
         run = self.run
         if event == "traceback":
@@ -263,4 +272,8 @@ class LogReader:
 
 def _line_at(text: bytes, newline: int) -> str:
     end = text.find(b"\n", newline + 1)
-    return text[newline + 1 :].decode("utf-8", "replace") if end < 0 else text[newline + 1 : end].decode("utf-8", "replace")
+    return (
+        text[newline + 1 :].decode("utf-8", "replace")
+        if end < 0
+        else text[newline + 1 : end].decode("utf-8", "replace")
+    )

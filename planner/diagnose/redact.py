@@ -48,7 +48,7 @@ _HINT = re.compile(
     r"key|token|secret|passw|authorization|bearer|://[^\s/]*@|\bhf_|\bsk-|\bgh[opsur]_|AKIA|ASIA|eyJ", re.IGNORECASE
 )
 _SECRET_FLAG = re.compile(rf"^--{_NAME}$", re.IGNORECASE)
-# "token" also names counts ("token usage: 0.31", "#new-token: 16", "max_total_num_tokens=4096"): numbers are no secrets.
+# "token" also names counts ("#new-token: 16", "#cached-token: 0"): numbers are no secrets.
 _COUNT = re.compile(
     r"(?<![A-Za-z0-9_-])(?:[#\w-]*token)['\"]?\s*[:=]\s*(?:\d[\d.,]*|<[^>]*>|None)(?=$|[\s,;)\]}])", re.IGNORECASE
 )

@@ -15,6 +15,14 @@ UNSURE = 0.7
 """Factor on the strength when the context had to be guessed."""
 
 
+_OF_THE_DRAFT = {
+    "weights-uninitialised": "mtp-weights-missing",
+    "weight-names": "spec-option-incompatible",
+    "architecture": "spec-option-incompatible",
+}
+"""What a signature means when the draft worker is being built: the draft does not belong to this target."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """One cause that one hit speaks for."""
@@ -52,12 +60,14 @@ def candidates(run: Run, facts: FactReader) -> list[Candidate]:
 
 
 def _context(hit: Hit, run: Run) -> set[str]:
-    """Traits of the traceback the hit stands in, else of the next one."""
-    around = set(hit.block.traits) if hit.block.id else set()
+    """Traits of the traceback the hit stands in (without one: of the lines before it), else of the next one."""
+    around = set(hit.block.traits) if hit.block.id else set(hit.near) - {"capture"}
     if not around & {"capture", "replay", "runtime", "init", "args"}:
         after = run.block_after(hit.block)
         if after is not None and after.line - hit.line.number <= 60:
             around |= after.traits
+        elif hit.block.id == 0:
+            around |= {name for name, line in run.traits.items() if 0 < line - hit.line.number <= 60}
     return around | hit.own
 
 
@@ -80,8 +90,8 @@ def _resolve(hit: Hit, run: Run, facts: FactReader) -> tuple[str | None, bool]:
         return _none_metadata(hit, context)
     if cause == "moe-backend-mismatch" and "draft-init" in context:
         return "draft-moe-mismatch", False
-    if cause == "incomplete-checkpoint" and hit.signature.id == "weights-uninitialised" and "draft-init" in context:
-        return "mtp-weights-missing", True
+    if "draft-init" in context and (slug := _OF_THE_DRAFT.get(hit.signature.id)) is not None:
+        return slug, True
     return cause, False
 
 
@@ -129,7 +139,7 @@ def _illegal_address(hit: Hit, context: set[str], spec: bool | None) -> tuple[st
 
 
 def _none_metadata(hit: Hit, context: set[str]) -> tuple[str | None, bool]:
-    """A None in attention metadata: the backend was not prepared for this mode. The bare line alone is weak evidence."""
+    """A None in attention metadata: the backend was not prepared for this mode. The bare line is weak evidence."""
     if "attention" in context:
         return "attn-backend-mismatch", False
     if hit.block.id == 0 and "Tensor" in hit.line.text:

@@ -20,7 +20,11 @@ _EXCEPTION = re.compile(
     re.IGNORECASE,
 )
 _RECORD = re.compile(r"\[\d{4}-\d\d-\d\d|\b(?:INFO|WARN|WARNING|DEBUG)\b|^usage: |^\s+File \"|^\s*[+$#] ")
-_ANSWER = re.compile(r"""["'](?:content|text|reasoning_content|output_text)["']\s*:\s*["']((?:[^"'\\]|\\.){1,4000})["']""")
+_ANSWER = re.compile(
+    r"""["'](?:content|text|reasoning_content|output_text)["']\s*:\s*["']((?:[^"'\\]|\\.){1,4000})["']"""
+)
+_RULERS = ("", "-", "=", "_", ".", "*", "#", "~", "\\n", "|")
+"""Units that people repeat on purpose: rules and separators."""
 _REPEAT = re.compile(r"(.{1,24}?)\1{7,}", re.DOTALL)
 
 
@@ -54,8 +58,8 @@ def degenerate_answer(text: str) -> bool:
 def _degenerate(answer: str) -> bool:
     body = answer.strip()
     if len(body) >= 24 and (found := _REPEAT.search(body)) is not None:
-        unit = found.group(1)
-        if unit.strip() not in ("", "-", "=", "_", ".", "*", "#", "~", "\\n", "|") and len(found.group(0)) >= 0.7 * len(body):
+        most = len(found.group(0)) >= 0.7 * len(body)
+        if most and found.group(1).strip() not in _RULERS:
             return True
     if len(body) >= 24 and " " not in body.strip() and len(set(body)) <= 2 and body[0] in "!+?":
         return True

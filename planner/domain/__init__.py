@@ -17,7 +17,7 @@ from planner.domain.limit import (
     LimitStatus,
 )
 from planner.domain.model import AcceptPoint, AttentionKind, DrafterProfile, ModelProfile, WeightDtype, bytes_per_param
-from planner.domain.observation import Observation, Outcome
+from planner.domain.observation import Metric, Observation, Outcome
 from planner.domain.plan import (
     BindingLimit,
     Comparison,
@@ -63,6 +63,7 @@ __all__ = [
     "LimitShape",
     "LimitStatus",
     "LinkKind",
+    "Metric",
     "ModelProfile",
     "Need",
     "Observation",

@@ -13,7 +13,7 @@ __all__ = ["Estimate", "Provenance", "Source", "SourceKind", "Sourced", "Value"]
 class Value(BaseModel):
     """Immutable, hashable, refuses unknown keys, NaN and infinity. Variants come from :meth:`replace`."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     def replace(self, **changes: Any) -> Self:
         """A copy with ``changes``, validated again (``model_copy`` would not validate).

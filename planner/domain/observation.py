@@ -9,7 +9,18 @@ from pydantic import Field
 from planner.domain.base import Value
 from planner.domain.launch import Candidate
 
-__all__ = ["Observation", "Outcome"]
+__all__ = ["Metric", "Observation", "Outcome"]
+
+
+class Metric(Value):
+    """One more measured number, for which there is no field."""
+
+    name: str
+    value: float
+    unit: str
+    """``tok/s``, ``s``, ``W``, ``MHz``, ``1`` ..."""
+    low: float | None = None
+    high: float | None = None
 
 
 class Outcome(Value):
@@ -48,6 +59,13 @@ class Observation(Value):
     ttft_s: Annotated[float, Field(gt=0)] | None = None
     tpot_s: Annotated[float, Field(gt=0)] | None = None
     power_w: Annotated[float, Field(gt=0)] | None = None
+    """Mean of one device."""
+    metrics: tuple[Metric, ...] = ()
+    """Everything else that was measured."""
+    effective: tuple[tuple[str, bool | int | float | str], ...] = ()
+    """Settings in force, as the server says, in its own spelling."""
+    driver: str | None = None
+    """Driver and device as the driver names them."""
     n_repeats: Annotated[int, Field(ge=1)] = 1
     spread_frac: Annotated[float, Field(ge=0)] | None = None
     """Half width of the repeats' range over their median."""

@@ -90,8 +90,12 @@ class BindingLimit(Value):
     known_bad: float | None
     margin_frac: float | None
     """(known_good - plan) / known_good; 0 when the plan stands on the limit."""
-    cost_tok_per_s: Estimate | None
-    """What the best plan without this limit would gain; its low may be below zero (it might lose)."""
+    cost_tok_per_s: float = 0.0
+    """What the best plan without this limit would gain over the best plan with it."""
+    cost_low_tok_per_s: float = 0.0
+    """5 % quantile of that gain; below zero where it might lose."""
+    cost_high_tok_per_s: float = 0.0
+    """95 % quantile of that gain."""
     status: LimitStatus
     consequence: Consequence
     lifted: str | None = None

@@ -8,6 +8,7 @@ whether the row is allowed. The whole space is their product, shape ``(n, m, k)`
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +40,7 @@ class SizeTable:
         return len(self.max_running_requests)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class CandidateTable:
     """Core rows, shape ``(n,)`` each, with the sizing choices they are combined with."""
 
@@ -71,22 +72,29 @@ class CandidateTable:
     def __len__(self) -> int:
         return len(self.tp_size)
 
-    @property
+    @cached_property
     def q_len(self) -> Ints:
         """Tokens that one verify step runs per request, ``(n,)``."""
         return self.budget + 1
 
-    @property
+    @cached_property
     def running_per_rank(self) -> Ints:
         """Requests that may run on one attention-DP rank, ``(n, m)``."""
         share = self.sizes.max_running_requests[None, :] // self.attention_dp_size[:, None]
         return np.asarray(np.maximum(1, share), dtype=np.int64)
 
-    @property
+    @cached_property
     def cuda_graph_max_bs(self) -> Ints:
         """Largest captured batch of a rank, ``(n, m)``; 0 without graphs."""
-        captured = np.ceil(self.running_per_rank * self.sizes.cuda_graph_max_bs_frac[None, :]).astype(np.int64)
+        captured = np.ceil(self.running_per_rank * self.sizes.cuda_graph_max_bs_frac[None, :] - 1e-9).astype(np.int64)
         return np.where(self.cuda_graph[:, None], captured, 0)
+
+    @cached_property
+    def verify_rows(self) -> Ints:
+        """Rows that a rank runs in one verify step, ``(n, m)``: as ``Candidate.verify_rows_per_rank``."""
+        running = self.running_per_rank
+        captured = np.where(self.cuda_graph[:, None], np.minimum(self.cuda_graph_max_bs, running), running)
+        return np.asarray(captured * self.q_len[:, None])
 
     @property
     def n_candidates(self) -> int:
@@ -97,7 +105,7 @@ class CandidateTable:
         """One cell of the product as a value."""
         running = max(1, int(self.sizes.max_running_requests[size]) // int(self.attention_dp_size[row]))
         graph = bool(self.cuda_graph[row])
-        captured = int(np.ceil(running * float(self.sizes.cuda_graph_max_bs_frac[size]))) if graph else 0
+        captured = int(np.ceil(running * float(self.sizes.cuda_graph_max_bs_frac[size]) - 1e-9)) if graph else 0
         budget = int(self.budget[row])
         return Candidate(
             tp_size=int(self.tp_size[row]),

@@ -139,6 +139,12 @@ class Dialect(Value):
             return (budget if budget is not None else num_draft_tokens - 1) + 1
         return num_draft_tokens
 
+    def derived_topk(self, *, budget: int, block_size: int) -> int:
+        """Width of a tree where the build derives it from the budget: budget // (block_size - 1) + 1, at least 2, at
+        most ``max_topk`` (pull request 29907, ddtree_utils)."""
+        width = max(budget // (block_size - 1) + 1, 2)
+        return width if self.max_topk is None else min(width, self.max_topk)
+
     def full_tree(self, *, budget: int, block_size: int) -> bool:
         """Whether the budget goes beyond the spine (the chain of block_size - 1 nodes)."""
         return budget > block_size - 1

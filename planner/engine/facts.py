@@ -242,13 +242,37 @@ def _from_config(config: Config, path: str | None) -> ModelFacts:
         is_mla=is_mla,
         has_sub_config=text is not config,
         context_len=context_len,
-        quant=quant or {},
+        quant=_named_quant(quant or {}),
         config=config,
         text=text,
         vision=vision if isinstance(vision, Mapping) else None,
         asymmetric_kv=not is_mla and (head_dim != value_dim or swa_dim != swa_value_dim),
         has_sinks=bool(SINK_ARCHITECTURES & set(architectures)) or bool(text.get("learnable_sink")),
     )
+
+
+def _named_quant(quant: Config) -> Config:
+    """``quantization_config`` with the engine's own name for a ModelOpt checkpoint, which it writes back into it
+    (0.5.23 srt/configs/model_config.py, _parse_modelopt_quant_config)."""
+    if quant.get("quant_method") not in (None, "modelopt"):
+        return quant
+    inner = quant.get("quantization", quant)
+    if not isinstance(inner, Mapping):
+        return quant
+    algo = str(inner.get("quant_algo") or "")
+    method = None
+    if algo == "MIXED_PRECISION":
+        layers = inner.get("quantized_layers") or {}
+        nvfp4 = any(
+            isinstance(layer, Mapping) and str(layer.get("quant_algo", "")).upper() in ("NVFP4", "W4A16_NVFP4")
+            for layer in layers.values()
+        )
+        method = "modelopt_mixed" if nvfp4 else "w4afp8"
+    elif "FP4" in algo:
+        method = "modelopt_fp4"
+    elif algo in ("FP8", "MXFP8"):
+        method = {"FP8": "modelopt_fp8", "MXFP8": "mxfp8"}[algo]
+    return {**quant, "quant_method": method} if method else quant
 
 
 def _from_profile(model: ModelProfile) -> ModelFacts:

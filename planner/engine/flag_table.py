@@ -98,8 +98,15 @@ class FlagTable(Value):
 
     @cached_property
     def defaults(self) -> dict[str, Any]:
-        """Default of every ``ServerArgs`` field; a flag's own default where the field has none."""
-        return {flag.dest: flag.default for flag in self.flags if flag.deprecated is None} | dict(self.fields)
+        """Value of every ``ServerArgs`` field when nothing is given on the command line: the parser's default where it
+        has one, else the field's."""
+        own = dict(self.fields)
+        given = {
+            flag.dest: flag.default
+            for flag in self.flags
+            if flag.deprecated is None and flag.default is not None and flag.dest in own
+        }
+        return own | given
 
     def prefix_matches(self, name: str) -> list[str]:
         """Every spelling that starts with ``name``, in the parser's order."""

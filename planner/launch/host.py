@@ -4,9 +4,12 @@ by hand. ssh joins its arguments into one line for the remote shell, so that lin
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ from typing import IO, Protocol
 
 from planner.errors import PlannerError
 
-__all__ = ["Completed", "Host", "HostLostError", "LocalHost", "SshHost"]
+__all__ = ["Completed", "Host", "HostLostError", "LocalHost", "SshHost", "run_async", "with_env"]
 
 SSH_FAILED = 255
 """Exit code with which ssh reports its own failure (ssh(1))."""
@@ -36,7 +39,14 @@ class Completed:
 class Host(Protocol):
     """What the launcher needs from a machine."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """How messages call it."""
+        ...
+
+    def command(self, argv: Sequence[str], *, forward: bool = False) -> list[str]:
+        """The local argv that runs ``argv`` on the machine."""
+        ...
 
     def run(
         self, argv: Sequence[str], *, timeout_s: float, stdin: str = "", env: Mapping[str, str] | None = None
@@ -51,6 +61,38 @@ class Host(Protocol):
     def spawn(self, argv: Sequence[str], *, stderr: IO[bytes] | int) -> subprocess.Popen[bytes]:
         """Starts a command with pipes for standard input and output, in its own session."""
         ...
+
+
+def with_env(argv: Sequence[str], env: Mapping[str, str] | None) -> list[str]:
+    """``argv`` with variables set by ``env(1)``: sshd drops variables that it does not know."""
+    return ["env", *(f"{key}={value}" for key, value in env.items()), *argv] if env else list(argv)
+
+
+async def run_async(
+    host: Host, argv: Sequence[str], *, timeout_s: float, env: Mapping[str, str] | None = None
+) -> Completed:
+    """As :meth:`Host.run`, for work that is watched meanwhile: cancelling it ends the command and what it started."""
+    process = await asyncio.create_subprocess_exec(
+        *host.command(with_env(argv, env)),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    late = False
+    try:
+        async with asyncio.timeout(timeout_s):
+            stdout, stderr = await process.communicate()
+    except TimeoutError:
+        late, stdout, stderr = True, b"", b""
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+    return Completed(
+        None if late else process.returncode, stdout.decode("utf-8", "replace"), stderr.decode("utf-8", "replace")
+    )
 
 
 def _run(argv: Sequence[str], timeout_s: float, stdin: str, env: Mapping[str, str] | None) -> Completed:
@@ -91,6 +133,10 @@ class LocalHost:
     """This machine."""
 
     name: str = "localhost"
+
+    def command(self, argv: Sequence[str], *, forward: bool = False) -> list[str]:
+        """``argv`` itself."""
+        return list(argv)
 
     def run(
         self, argv: Sequence[str], *, timeout_s: float, stdin: str = "", env: Mapping[str, str] | None = None
@@ -140,8 +186,7 @@ class SshHost:
         """
         if shutil.which(self.client) is None:
             raise HostLostError("there is no ssh client on this machine", "install openssh-client")
-        wrapped = ["env", *(f"{key}={value}" for key, value in env.items()), *argv] if env else list(argv)
-        done = _run(self.command(wrapped), timeout_s, stdin, None)
+        done = _run(self.command(with_env(argv, env)), timeout_s, stdin, None)
         if done.code == SSH_FAILED:
             last = done.stderr.strip().splitlines()[-1:] or ["no message"]
             raise HostLostError(

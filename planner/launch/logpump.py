@@ -1,7 +1,7 @@
 """Writes the server's output into the log file with secrets hidden. Runs as its own process.
 
-It outlives the launcher (a server that was handed over keeps its log) and ends when the last writer has closed. It never
-stops reading: when the disk is full, lines are counted instead of written, so that the server does not block.
+It outlives the launcher (a server that was handed over keeps its log) and ends when the last writer has closed. It
+never stops reading: when the disk is full, lines are counted instead of written, so that the server does not block.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ def _write(target: int, data: bytes) -> bool:
     try:
         while view:
             view = view[os.write(target, view) :]
-    except OSError:
+    except OSError as error:
+        # Told to the launcher, if it is still there.
+        with contextlib.suppress(OSError):
+            os.write(1, f"{error.strerror}\n".encode())
         return False
     return True
 

@@ -24,7 +24,7 @@ CLIENT_MODULES = ("sglang.benchmark.serving", "sglang.bench_serving")
 MIN_DISK_BYTES = 256 * 1024**2
 """Assumed need of logs and records; compiled kernels go where the engine's own caches are."""
 MIN_SHM_BYTES = 64 * 1024**2
-"""Docker's default /dev/shm; NCCL's shared-memory transport fails below its need (see `nccl-shm` in docs/diagnose.md)."""
+"""Docker's default /dev/shm; NCCL's transport fails below its need (`nccl-shm` in docs/diagnose.md)."""
 MIN_SHM_PER_RANK_BYTES = 1024**3
 """Assumed need of one tensor-parallel rank when there is more than one."""
 
@@ -133,7 +133,9 @@ def preflight(
     if problems:
         raise InputError(problems)
     if parser.get("ok") is None:
-        raise InputError(f"SGLang in {python} cannot be imported: {parser.get('stderr')}", "mend that environment first")
+        raise InputError(
+            f"SGLang in {python} cannot be imported: {parser.get('stderr')}", "mend that environment first"
+        )
     if not found.get("port_free", True):
         raise JudgedError(
             "port-in-use",
@@ -152,8 +154,8 @@ def _check_space(free: Mapping[str, int], target: Target, name: str, shm: str) -
     if shm in free and free[shm] < need:
         raise JudgedError(
             Cause.SHM_SMALL,
-            f"/dev/shm on {name} has {free[shm] / 1024**2:.0f} MiB free, {need / 1024**2:.0f} are needed for {ranks} ranks;"
-            " in a container give --shm-size or --ipc=host",
+            f"/dev/shm on {name} has {free[shm] / 1024**2:.0f} MiB free, {need / 1024**2:.0f} are needed for {ranks}"
+            " ranks; in a container give --shm-size or --ipc=host",
             stage=Stage.PREFLIGHT,
         )
     for folder, bytes_ in free.items():

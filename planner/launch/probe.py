@@ -9,7 +9,7 @@ from __future__ import annotations
 __all__ = ["main"]
 
 
-def _parse(arguments):  # type: ignore[no-untyped-def]
+def _parse(arguments: list[str]) -> dict[str, object]:
     """How the installed engine's parser takes the arguments."""
     import argparse
     import contextlib
@@ -18,7 +18,7 @@ def _parse(arguments):  # type: ignore[no-untyped-def]
     text = io.StringIO()
     try:
         with contextlib.redirect_stderr(text), contextlib.redirect_stdout(io.StringIO()):
-            from sglang.srt.server_args import ServerArgs
+            from sglang.srt.server_args import ServerArgs  # type: ignore[import-not-found]
 
             parser = argparse.ArgumentParser(prog="sglang.launch_server")
             ServerArgs.add_cli_args(parser)
@@ -31,7 +31,7 @@ def _parse(arguments):  # type: ignore[no-untyped-def]
     return {"ok": True, "stderr": ""}
 
 
-def main():  # type: ignore[no-untyped-def]
+def main() -> None:
     """Prints what it found."""
     import importlib.util
     import json
@@ -41,7 +41,8 @@ def main():  # type: ignore[no-untyped-def]
     import sys
 
     order = json.loads(sys.stdin.read())
-    found = {"python": sys.version.split()[0], "sglang": None, "modules": {}}
+    modules: dict[str, bool] = {}
+    found: dict[str, object] = {"python": sys.version.split()[0], "sglang": None, "modules": modules}
     try:
         from importlib.metadata import version
 
@@ -56,9 +57,9 @@ def main():  # type: ignore[no-untyped-def]
             found["parser"] = _parse(order["arguments"])
         for name in order.get("modules", ()):
             try:
-                found["modules"][name] = importlib.util.find_spec(name) is not None
+                modules[name] = importlib.util.find_spec(name) is not None
             except (ImportError, AttributeError):
-                found["modules"][name] = False
+                modules[name] = False
     if order.get("port"):
         try:
             family = socket.getaddrinfo(order["host"], order["port"])[0][0]

@@ -51,6 +51,7 @@ class ServerProcess:
         self._remote = remote
         self._buffer = b""
         self._closed = False
+        self._log_fault: str | None = None
         self.pid: int | None = None
         """Process id of the server on its host; also its process group."""
         self.supervisor_pid: int | None = None
@@ -58,6 +59,16 @@ class ServerProcess:
         self.empty = False
         """Proved: nothing of the server is left."""
         self.released = False
+
+    @property
+    def log_fault(self) -> str | None:
+        """Why the log cannot be written; None: it can."""
+        stream = self._pump.stdout
+        if self._log_fault is None and stream is not None and not stream.closed:
+            ready, _, _ = select.select([stream], [], [], 0)
+            if ready and (text := os.read(stream.fileno(), 4096)):
+                self._log_fault = text.decode("utf-8", "replace").splitlines()[0]
+        return self._log_fault
 
     @classmethod
     def start(
@@ -72,15 +83,16 @@ class ServerProcess:
         grace_s: float = 30.0,
         start_timeout_s: float = 30.0,
     ) -> Self:
-        """Starts the supervisor and the server. ``env`` is the whole environment (None: that of the host).
+        """Starts the supervisor and the server. ``env`` is added to the environment of the host.
 
-        ``python`` runs the supervisor: this interpreter on this machine, the server's own on another.
+        ``python`` runs the supervisor on another host: the server's own interpreter there.
         """
-        host = host or LocalHost()
-        remote = not isinstance(host, LocalHost)
+        machine: Host = host or LocalHost()
+        remote = not isinstance(machine, LocalHost)
         pump = subprocess.Popen(
             [sys.executable, "-m", "planner.launch.logpump", str(log)],
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             start_new_session=True,
             bufsize=0,
         )
@@ -90,11 +102,11 @@ class ServerProcess:
         else:
             command = [sys.executable, "-I", "-S", str(Path(supervisor.__file__))]
         try:
-            process = host.spawn(command, stderr=pump.stdin.fileno())
+            process = machine.spawn(command, stderr=pump.stdin.fileno())
         finally:
             pump.stdin.close()
         server = cls(process, pump, remote=remote)
-        spec = {"argv": list(argv), "env": None if env is None else dict(env), "cwd": cwd, "grace_s": grace_s}
+        spec = {"argv": list(argv), "env": dict(env or {}), "cwd": cwd, "grace_s": grace_s}
         server._order(json.dumps(spec))
         deadline = time.monotonic() + start_timeout_s
         try:
@@ -105,7 +117,7 @@ class ServerProcess:
             raise
         if server.pid is None and server.ending is None:
             server.stop(0.0)
-            server.ending = Ending(error=f"no answer from {host.name} within {start_timeout_s:g} s", lost=remote)
+            server.ending = Ending(error=f"no answer from {machine.name} within {start_timeout_s:g} s", lost=remote)
         return server
 
     def __enter__(self) -> Self:
@@ -119,7 +131,7 @@ class ServerProcess:
         """Reads the supervisor's events, waiting at most ``wait_s``. Returns how the server ended, or None."""
         stream = self._process.stdout
         assert stream is not None
-        while not self._closed:
+        while not self._closed and not stream.closed:
             ready, _, _ = select.select([stream], [], [], wait_s)
             if not ready:
                 break
@@ -160,6 +172,8 @@ class ServerProcess:
 
     def _order(self, line: str) -> None:
         assert self._process.stdin is not None
+        if self._process.stdin.closed:
+            return
         with contextlib.suppress(OSError):
             view = memoryview((line + "\n").encode())
             while view:
@@ -196,14 +210,30 @@ class ServerProcess:
         self._order("release")
         self.released = True
         self._close_leash()
+        for process in (self._process, self._pump):
+            # They outlive this process on purpose; their parent becomes init.
+            process.returncode = 0
+            if process.stdout is not None:
+                process.stdout.close()
 
     def _close_leash(self) -> None:
         if self._process.stdin is not None:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
 
+    def drain(self, timeout_s: float = 10.0) -> None:
+        """After the server ended: waits until its log is written to its end."""
+        deadline = time.monotonic() + timeout_s
+        while not self._closed and time.monotonic() < deadline:
+            self.poll(wait_s=0.2)
+        if self._closed:
+            self._close_leash()
+            self._finish()
+
     def _finish(self) -> None:
         """Waits for the log to be written to its end."""
+        if self._process.stdout is not None and self._process.stdout.closed:
+            return
         if self._process.stdout is not None:
             self._process.stdout.close()
         try:
@@ -211,3 +241,6 @@ class ServerProcess:
         except subprocess.TimeoutExpired:
             self._pump.kill()
             self._pump.wait()
+        _ = self.log_fault
+        if self._pump.stdout is not None:
+            self._pump.stdout.close()

@@ -92,7 +92,9 @@ def compare_settings(
     if expected.attention_dp_size > 1 or info.get("enable_dp_attention"):
         check("attention_dp_size", expected.attention_dp_size, _attention_dp(info))
     share = info.get("mem_fraction_static")
-    check("mem_fraction_static", expected.mem_fraction_static, None if share is None else round(float(share), 4))
+    check(
+        "mem_fraction_static", round(expected.mem_fraction_static, 4), None if share is None else round(float(share), 4)
+    )
     check("enable_nccl_nvls", expected.enable_nccl_nvls, info.get("enable_nccl_nvls"))
 
     batches = graph_batches(info, facts)

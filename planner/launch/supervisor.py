@@ -9,8 +9,9 @@ the server is stopped. The server runs in its own session and process group. The
 server (``PR_SET_CHILD_SUBREAPER``), so a descendant that left the group is ended as well, by its process id. Should the
 supervisor itself be killed, the kernel ends the server (``PR_SET_PDEATHSIG``).
 
-Input: first line ``{"argv": [...], "env": {...} | null, "cwd": str | null, "grace_s": float}``, then ``stop SECONDS``,
-``kill`` or ``release``. Events: ``started`` (pid), ``failed`` (error), ``exited`` (code, signal), ``empty`` (killed).
+Input: first line ``{"argv": [...], "env": {...} (added to its own), "cwd": str | null, "grace_s": float}``, then
+``stop SECONDS``, ``kill`` or ``release``. Events: ``started`` (pid), ``failed`` (error), ``exited`` (code, signal),
+``empty`` (killed).
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ class _Supervisor:
         try:
             self.server = subprocess.Popen(
                 list(self.spec["argv"]),  # type: ignore[call-overload]
-                env=dict(env) if env is not None else None,  # type: ignore[call-overload]
-                cwd=self.spec.get("cwd"),  # type: ignore[arg-type]
+                env={**os.environ, **dict(env or {})},  # type: ignore[call-overload]
+                cwd=self.spec.get("cwd"),
                 stdin=subprocess.DEVNULL,
                 stdout=2,
                 stderr=2,

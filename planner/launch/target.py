@@ -97,6 +97,7 @@ def target_from_argv(words: Sequence[str], *, env: Sequence[tuple[str, str]] = (
         InputError: nothing to run, or a port that is none.
     """
     words = tuple(words)
+    program: tuple[str, ...]
     if not words:
         raise InputError("nothing to launch", "give a plan file, or the server's command after `--`")
     if words[0].startswith("-"):
@@ -130,7 +131,9 @@ def read_plan_json(text: str, *, name: str) -> dict[str, Any]:
         raise InputError(
             [
                 Problem(
-                    f"not JSON: {error}", file=name, hint="write the plan with `plan-config ... --format json > PLAN.json`"
+                    f"not JSON: {error}",
+                    file=name,
+                    hint="write the plan with `plan-config ... --format json > PLAN.json`",
                 )
             ]
         ) from None

@@ -49,7 +49,8 @@ def flags_only(words: list[Field], setting: Setting, out: Collector, site: int) 
 
 def _interpolated(item: EnvItem) -> EnvItem:
     chars, by_default = interpolate_compose(item.value.chars)
-    return replace(item, value=replace(item.value, chars=chars, by_default=by_default))
+    layers = ("compose", *item.value.layers)
+    return replace(item, value=replace(item.value, chars=chars, by_default=by_default, layers=layers))
 
 
 def _words(tree: Tree | None) -> list[Field]:
@@ -58,7 +59,9 @@ def _words(tree: Tree | None) -> list[Field]:
         for item in tree.items:
             if isinstance(item, Scalar):
                 chars, by_default = interpolate_compose(item.value)
-                fields.append(replace(item.field(), chars=chars, by_default=by_default))
+                field = item.field()
+                layers = ("compose", *item.layers)
+                fields.append(replace(field, chars=chars.under("compose"), by_default=by_default, layers=layers))
         return fields
     if isinstance(tree, Scalar) and tree.kind != "null":
         return split_string(tree.value)
@@ -69,7 +72,7 @@ def split_string(value: Mapped) -> list[Field]:
     """The words of a command string that no shell runs: quotes count, a line end is a blank."""
     chars, _ = interpolate_compose(value)
     text = chars.text.replace("\\\n", "  ").replace("\n", " ")
-    return split_words(replace(chars, text=text))
+    return split_words(replace(chars.under("compose"), text=text))
 
 
 def split_words(chars: Mapped) -> list[Field]:
@@ -110,8 +113,15 @@ def image_token(scalar: Scalar) -> Token:
     chars, by_default = interpolate_compose(scalar.value)
     text = None if chars.has_hole else chars.text
     return Token(
-        text, scalar.text, 0, 0, 0, 0, text is not None, scalar.start, scalar.end, by_default=by_default, layers=scalar.layers
-    )  # fmt: skip
+        text,
+        scalar.text,
+        *(0, 0, 0, 0),
+        known=text is not None,
+        start=scalar.start,
+        end=scalar.end,
+        by_default=by_default,
+        layers=scalar.layers,
+    )
 
 
 def _facts(service: Mapping) -> ContainerFacts:

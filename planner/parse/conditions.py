@@ -100,7 +100,9 @@ def _command(source: Mapped, state: State) -> Truth:
         return Truth(True)
     if text == "false":
         return Truth(False)
-    match = re.fullmatch(r"test\s+(-[nz])\s+(\S+)", text) or re.fullmatch(r"test\s+(\S+)\s+(=|==|!=|-\w\w)\s+(\S+)", text)
+    match = re.fullmatch(r"test\s+(-[nz])\s+(\S+)", text) or re.fullmatch(
+        r"test\s+(\S+)\s+(=|==|!=|-\w\w)\s+(\S+)", text
+    )
     if match is None:
         return _UNKNOWN
     parts = [source[match.start(group) : match.end(group)] for group in range(1, len(match.groups()) + 1)]

@@ -15,12 +15,13 @@ __all__ = ["is_container_run", "read_container_run", "with_image"]
 
 _ENGINES = frozenset({"docker", "podman", "nerdctl", "nvidia-docker"})
 _SINGULAR = frozenset({"apptainer", "singularity"})
-_BARE = frozenset(
-    "-d --detach -i --interactive -t --tty -it -ti -dit -itd -id -di -td -dt --rm --privileged --init -P --publish-all "
-    "--read-only --no-healthcheck --oom-kill-disable --sig-proxy --disable-content-trust -q --quiet --replace "
-    "--nv --nvccli --rocm --cleanenv --containall --contain --writable --writable-tmpfs --fakeroot "
-    "--no-home --unsquash --tls-verify --rmi -dti -tid -tdi -idt".split()
-)
+_BARE_WORDS = """
+-d --detach -i --interactive -t --tty -it -ti -dit -itd -id -di -td -dt --rm --privileged --init -P
+--publish-all --read-only --no-healthcheck --oom-kill-disable --sig-proxy --disable-content-trust -q --quiet
+--replace --nv --nvccli --rocm --cleanenv --containall --contain --writable --writable-tmpfs --fakeroot
+--no-home --unsquash --tls-verify --rmi -dti -tid -tdi -idt
+"""
+_BARE = frozenset(_BARE_WORDS.split())
 
 
 def is_container_run(words: Sequence[Field], at: int) -> bool:
@@ -84,10 +85,11 @@ def read_container_run(words: Sequence[Field], at: int, setting: Setting) -> tup
             name = value.text
         else:
             facts = _with_option(facts, option, value)
-    if index < len(words) and verb != "exec":
+    singular = words[at].shown.rsplit("/", 1)[-1] in _SINGULAR
+    if index < len(words) and (singular or verb != "exec"):
         facts = replace(facts, image=_image_token(words[index]))
     # A container sees the variables that it is given, not those of the calling shell.
-    env = setting.env if verb == "exec" or words[at].shown.rsplit("/", 1)[-1] in _SINGULAR else ()
+    env = setting.env if singular else ()
     inside = replace(setting, container=facts, env=env).with_env(items).named(name)
     return [*entrypoint, *words[index + 1 :]], inside
 

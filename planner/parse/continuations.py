@@ -1,7 +1,7 @@
-"""Broken line continuations: the words that a shell does not give to the server although the writer meant it.
+"""Broken line continuations: words that a shell does not give to the server although the writer meant it.
 
-``\\ # comment`` and a comment line between continued lines end the command. What follows begins with a dash and is run as
-a command of its own, which fails, while the server starts without those flags.
+``\\ # comment`` and a comment line between continued lines end the command. What follows begins with a dash and is run
+as a command of its own, which fails, while the server starts without those flags.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _MESSAGES = {
 _AFTER_BACKSLASH = re.compile(r"\\[ \t]+(#|\r?\n|$)")
 
 
-def join_lost_lines(source: SyntaxSource, nodes: Sequence[Node], drafts: Sequence[Draft], states: Sequence[State]) -> int:
+def join_lost_lines(
+    source: SyntaxSource, nodes: Sequence[Node], drafts: Sequence[Draft], states: Sequence[State]
+) -> int:
     """Notes what is lost after ``nodes[0]``, which gave ``drafts``; returns how many of the next nodes it took."""
     first = nodes[0]
     if first.type not in ("command", "redirected_statement", "pipeline", "list"):

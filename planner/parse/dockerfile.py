@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from planner.parse.json_tree import JsonFault, read_json
-from planner.parse.launchers import assignment, read_words
+from planner.parse.launchers import read_words
 from planner.parse.model import ContainerFacts, EnvHow, Token
 from planner.parse.nodes import Listing, Scalar
 from planner.parse.parameters import Var
@@ -19,10 +19,11 @@ from planner.parse.words import expand_one
 __all__ = ["read_dockerfile"]
 
 _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)\s+")
-_KNOWN = frozenset(
-    "FROM RUN CMD LABEL MAINTAINER EXPOSE ENV ADD COPY ENTRYPOINT VOLUME USER WORKDIR ARG ONBUILD STOPSIGNAL HEALTHCHECK "
-    "SHELL".split()
-)
+_KNOWN_WORDS = """
+FROM RUN CMD LABEL MAINTAINER EXPOSE ENV ADD COPY ENTRYPOINT VOLUME USER WORKDIR ARG ONBUILD STOPSIGNAL
+HEALTHCHECK SHELL
+"""
+_KNOWN = frozenset(_KNOWN_WORDS.split())
 _HEREDOC = re.compile(r"<<-?\s*([\"']?)(\w+)\1")
 
 
@@ -179,6 +180,3 @@ def _instructions(text: Mapped) -> Iterator[tuple[str, Mapped]]:
         match = _INSTRUCTION.match(whole.text)
         if match is not None:
             yield match.group(1).upper(), whole[match.end() :]
-
-
-_ASSIGNMENT = assignment

@@ -94,7 +94,9 @@ class Flow(ABC):
     def _decide(self, tests: Sequence[Node], state: State) -> tuple[Truth, str]:
         """Verdict and text of a condition; a command in it is followed as well."""
         test = tests[-1]
-        if test.type in ("command", "pipeline", "redirected_statement") and MENTION.search(self.source.piece(test).text):
+        if test.type in ("command", "pipeline", "redirected_statement") and MENTION.search(
+            self.source.piece(test).text
+        ):
             self.block([test], [state])
         text = condition_text(self.source.piece(test).text)
         if len(tests) > 1:
@@ -257,12 +259,19 @@ class Flow(ABC):
         if len(node.children) < 3:
             return self.block(node.children, [state])
         left, operator, right = node.children[0], node.children[1].type, node.children[2:]
-        if left.type in _TESTS or (left.type == "command" and self.source.piece(left).text.startswith(("test ", "true", "false"))):
+        if left.type in _TESTS or (
+            left.type == "command" and self.source.piece(left).text.startswith(("test ", "true", "false"))
+        ):
             truth, text = self._decide([left], state)
             yes, no = self._fork(truth, text, state)
             go, stay = (yes, no) if operator == "&&" else (no, yes)
             return (self.block(right, go) if go else []) + stay
-        if operator == "||" and left.type == "list" and left.children[1].type == "&&" and left.children[0].type in _TESTS:
+        if (
+            operator == "||"
+            and left.type == "list"
+            and left.children[1].type == "&&"
+            and left.children[0].type in _TESTS
+        ):
             # test && a || b: b runs when the test fails.
             truth, text = self._decide([left.children[0]], state)
             yes, no = self._fork(truth, text, state)

@@ -20,6 +20,7 @@ __all__ = ["NOT_WORDS", "SyntaxSource", "array_items", "first_error"]
 NOT_WORDS = frozenset(
     {"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect", "comment", "&", ";", "\n"}
 )
+_ESCAPED_BLANK = re.compile(r"((?:[ \t]|\\\n)*)(?:\\[ \t])+")
 _BRACE_RANGE = re.compile(r"\{(-?\d{1,4})\.\.(-?\d{1,4})\}")
 _MOST_RANGE = 64
 
@@ -68,10 +69,14 @@ class SyntaxSource:
             start, end = self.at(start_byte), self.at(end_byte)
             if start >= end:
                 continue
-            if spans and spans[-1][1] >= start:
+            # The grammar takes `\\ ` for a blank; to the shell it is a character of a word.
+            escaped = _ESCAPED_BLANK.fullmatch(self.script.text, spans[-1][1], start) if spans else None
+            if escaped is not None and escaped.group(1):
+                start = escaped.end(1)
+            elif escaped is not None or (spans and spans[-1][1] >= start):
                 spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
-            else:
-                spans.append((start, end))
+                continue
+            spans.append((start, end))
         return spans
 
     def expand_words(self, spans: list[tuple[int, int]], scope: Scope) -> tuple[list[Field], list[int]]:
@@ -95,7 +100,7 @@ class SyntaxSource:
 
     def _bare_json(self, start: int, limit: int) -> int | None:
         text = self.script.text
-        if not text.startswith('{"', start) and not text.startswith("{ \"", start):
+        if not text.startswith('{"', start) and not text.startswith('{ "', start):
             return None
         stop = matching(text, start)
         if stop > limit:
@@ -128,7 +133,7 @@ def _after_destination(redirect: Node) -> Iterator[tuple[int, int]]:
     """The grammar gives all words after a redirection to it; only the first is its destination."""
     named = [child for child in redirect.children if child.is_named and child.type != "file_descriptor"]
     for child in named[1:]:
-        if child.type not in ("heredoc_redirect",):
+        if child.type != "heredoc_redirect":
             yield child.start_byte, child.end_byte
 
 
@@ -160,7 +165,8 @@ def ranged(word: Mapped, scope: Scope) -> list[Field]:
     start, end = word.span(0, len(word.text))
     step = 1 if last >= first else -1
     return [
-        Field(Mapped.at(str(value), start, end), start, end, layers=("split",)) for value in range(first, last + step, step)
+        Field(Mapped.at(str(value), start, end), start, end, layers=("split",))
+        for value in range(first, last + step, step)
     ]
 
 

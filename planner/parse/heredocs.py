@@ -34,7 +34,12 @@ def read_heredocs(shell: Shell, node: Node, body: Node, state: State) -> None:
         if MENTION.search(text.text) is None:
             continue
         quoted = any(char in shell.source.piece(start).text for char in "\"'\\")
-        _read(shell, text.under("heredoc-raw") if quoted else _expanded(text, state), _destination(shell, node, body), state)
+        _read(
+            shell,
+            text.under("heredoc-raw") if quoted else _expanded(text, state),
+            _destination(shell, node, body),
+            state,
+        )
 
 
 def _body(shell: Shell, content: Node, start: Node) -> Mapped:
@@ -49,7 +54,9 @@ def _body(shell: Shell, content: Node, start: Node) -> Mapped:
 
 def _destination(shell: Shell, node: Node, body: Node) -> str:
     """Name of the file that the heredoc is written to, or empty."""
-    source = shell.source.script.text[shell.source.at(node.start_byte) : shell.source.at(node.end_byte)].split("\n", 1)[0]
+    source = shell.source.script.text[shell.source.at(node.start_byte) : shell.source.at(node.end_byte)].split("\n", 1)[
+        0
+    ]
     match = re.search(r"(?:>>?|\btee(?:\s+-a)?)\s*[\"']?([^\s\"'<>|;&]+)", source)
     return match.group(1) if match else ""
 
@@ -85,7 +92,9 @@ def _read(shell: Shell, text: Mapped, destination: str, state: State) -> None:
     setting = Setting(form=form, condition=(*shell.setting.condition, *state.conditions), name=shell.setting.name)
     if form is Form.SHELL:
         inner = shell.setting if not destination else replace(shell.setting, env=())
-        inner = replace(inner.with_env([item for item in state.env() if item.exported]), condition=setting.condition)
+        inner = replace(
+            inner.with_env([item for item in state.env(shell.names) if item.exported]), condition=setting.condition
+        )
         shell.out.script(text, inner, shell.depth)
     elif shell.depth < 6:
         read_form(form, text, setting, shell.out, shell.depth + 1)

@@ -31,7 +31,8 @@ def read_container(tree: Mapping, setting: Setting, out: Collector, depth: int) 
     items = env_items(tree.get("env"), EnvHow.CONTAINER)
     known = {item.name: item.value.chars for item in [*setting.env, *items]}
     items = [
-        replace(item, value=replace(item.value, chars=interpolate_kubernetes(item.value.chars, known))) for item in items
+        replace(item, value=replace(item.value, chars=interpolate_kubernetes(item.value.chars, known)))
+        for item in items
     ]
     known = {item.name: item.value.chars for item in [*setting.env, *items]}
     words: list[Field] = []

@@ -23,10 +23,12 @@ _MODULES = {
     "sglang.srt.disaggregation.launch_lb": Launcher.ROUTER,
 }
 _SERVE_MODULES = frozenset({"sglang", "sglang.cli", "sglang.cli.main"})
-_SPEAKERS = frozenset(
-    "echo printf grep egrep fgrep rg pgrep pkill kill killall ps pip pip3 which type sed awk man wc head tail less more "
-    "find ls test [ [[ git apt apt-get curl wget alias read return exit trap mkdir rm cp mv chmod touch pushd cd".split()
-)
+_SPEAKER_WORDS = """
+echo printf grep egrep fgrep rg pgrep pkill kill killall ps pip pip3 which type sed awk man wc head tail less
+more find ls test [ [[ git apt apt-get curl wget alias read return exit trap mkdir rm cp mv chmod touch pushd
+cd
+"""
+_SPEAKERS = frozenset(_SPEAKER_WORDS.split())
 """Commands that talk about a launch without starting one."""
 _WRAPPERS = frozenset({"sudo", "exec", "nohup", "time", "setsid", "command", "builtin"})
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ash", "ksh"})

@@ -161,6 +161,8 @@ class EnvSetting:
     exported: bool
     how: EnvHow
     name_token: Token | None = None
+    file: str | None = None
+    """The file that sets it, when it is another one: the unit of a drop-in."""
 
 
 @dataclass(frozen=True, slots=True)

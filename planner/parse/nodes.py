@@ -53,22 +53,23 @@ class Mapping:
     start: int = 0
     end: int = 0
 
-    def pairs(self, depth: int = 0) -> Iterator[tuple[Scalar, Tree]]:
+    def pairs(self) -> Iterator[tuple[Scalar, Tree]]:
         """Keys and values, own ones first, then those of merged mappings."""
-        seen = {key.text for key, _ in self.own}
-        for key, value in self.own:
-            if key.text != "<<":
-                yield key, value
-        if depth > 8:
-            return
-        for key, value in self.own:
-            if key.text == "<<":
-                for base in value.items if isinstance(value, Listing) else [value]:
-                    if isinstance(base, Mapping):
-                        for name, item in base.pairs(depth + 1):
-                            if name.text not in seen:
-                                seen.add(name.text)
-                                yield name, item
+        seen: set[str] = set()
+        merged: set[int] = set()
+        waiting: list[Mapping] = [self]
+        while waiting:
+            mapping = waiting.pop(0)
+            if id(mapping) in merged:
+                continue
+            merged.add(id(mapping))
+            for key, value in mapping.own:
+                if key.text == "<<":
+                    bases = value.items if isinstance(value, Listing) else [value]
+                    waiting += [base for base in bases if isinstance(base, Mapping)]
+                elif key.text not in seen or mapping is self:
+                    seen.add(key.text)
+                    yield key, value
 
     def get(self, *names: str) -> Tree | None:
         """The value of the first of ``names`` that is a key."""
@@ -133,5 +134,3 @@ def _next(raw: str, at: int, char: str, style: str) -> tuple[int, int] | None:
             return None
         at += 1
     return None
-
-

@@ -56,9 +56,7 @@ class Expansion:
         return cls(value=Mapped(hole, [start], [end]), alternatives=alternatives)
 
 
-def expand_parameter(
-    word: Mapped, at: int, stop: int, inner: Mapped, scope: Scope, hole: str, depth: int
-) -> Expansion:
+def expand_parameter(word: Mapped, at: int, stop: int, inner: Mapped, scope: Scope, hole: str, depth: int) -> Expansion:
     """Expands ``word[at:stop]``, whose text between the braces is ``inner``."""
     unknown = Expansion.unknown(word, at, stop, hole)
     match = _PARAMETER.match(inner.text)
@@ -203,17 +201,17 @@ def _transformed(text: str, operator: str, operand: Mapped, scope: Scope, depth:
             return None
         return text.replace(pattern, new) if operator == "//" else text.replace(pattern, new, 1)
     if operator in ("#", "##", "%", "%%"):
-        pattern = expand_one(operand, scope, depth + 1).text if operand.text else ""
-        return None if pattern is None else _trimmed(text, operator, pattern)
+        trim = expand_one(operand, scope, depth + 1).text if operand.text else ""
+        return None if trim is None else _trimmed(text, operator, trim)
     return None
 
 
 def _trimmed(text: str, operator: str, pattern: str) -> str | None:
-    if len(text) > 4096 or len(pattern) > 64 or pattern.count("*") > 4:
+    if len(text) > 512 or len(pattern) > 64 or pattern.count("*") > 2:
+        return None
+    if "[" in pattern or "\\" in pattern:
         return None
     matcher = re.compile("".join({"*": ".*", "?": "."}.get(char, re.escape(char)) for char in pattern), re.DOTALL)
-    if "[" in pattern:
-        return None
     cuts = range(len(text) + 1)
     if operator[0] == "#":
         ordered = cuts if operator == "#" else reversed(cuts)

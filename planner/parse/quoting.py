@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from planner.parse.source import Mapped
 
-__all__ = ["ansi_c", "closing", "matching"]
+__all__ = ["ansi_c", "closing", "matching", "unclosed_quote"]
 
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "v": "\v"}
 _CLOSE = {"(": ")", "{": "}"}
+_HEREDOC = re.compile(r"<<-?[ \t]*([\"']?)(\w+)\1")
 
 
 def closing(text: str, at: int) -> int:
@@ -30,7 +33,7 @@ def closing(text: str, at: int) -> int:
 
 
 def matching(text: str, at: int) -> int:
-    """Offset after the bracket that closes the one at ``at`` (``(`` or ``{``); the length of the text when none does."""
+    """Offset after the bracket that closes the one at ``at`` (``(`` or ``{``); the length of the text if none does."""
     stack: list[str] = []
     index = at
     while index < len(text):
@@ -90,3 +93,42 @@ def _ansi_escape(text: str, at: int) -> tuple[int, str]:
         code = int(text[at + 1 : stop], 16) if stop > at + 1 else 0
         return stop, chr(code) if 0 < code < 0x110000 and not 0xD800 <= code < 0xE000 else "\ufffd"
     return at + 1, char if char in "\\'\"?" else "\\" + char
+
+
+def unclosed_quote(text: str) -> int | None:
+    """Offset of the quote that is still open at the end of a script, or None. Comments and heredocs are passed over."""
+    at, heredocs, word_start = 0, [], True
+    while at < len(text):
+        char = text[at]
+        if char == "\\":
+            at, word_start = at + 2, False
+            continue
+        if char == "#" and word_start:
+            end = text.find("\n", at)
+            at = len(text) if end < 0 else end
+            continue
+        if char in "\"'":
+            ansi = char == "'" and text[at - 1 : at] == "$"
+            close = _ansi_close(text, at) if ansi else closing(text, at) if char == '"' else text.find("'", at + 1)
+            if close < 0 or close >= len(text):
+                return at
+            at, word_start = close + 1, False
+            continue
+        if char == "<" and (match := _HEREDOC.match(text, at)) is not None and text[at - 1 : at] != "<":
+            heredocs.append(match.group(2))
+            at = match.end()
+            continue
+        at += 1
+        word_start = char in " \t\n;&|("
+        if char == "\n":
+            while heredocs:
+                stop = re.compile(rf"^[ \t]*{re.escape(heredocs.pop(0))}[ \t]*$", re.MULTILINE).search(text, at)
+                at = len(text) if stop is None else stop.end()
+    return None
+
+
+def _ansi_close(text: str, at: int) -> int:
+    index = at + 1
+    while index < len(text) and text[index] != "'":
+        index += 2 if text[index] == "\\" else 1
+    return index

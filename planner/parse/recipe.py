@@ -6,28 +6,28 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from planner.parse.launchers import read_words
 from planner.parse.model import ContainerFacts, EnvHow, JobFacts, Launcher, Role, Token
 from planner.parse.nodes import Listing, Mapping, Scalar, Tree
 from planner.parse.resources import whole_number
 from planner.parse.setting import Collector, Draft, EnvItem, KeyedFlag, Setting, role_of
-from planner.parse.source import Field, Mapped
+from planner.parse.source import LONGEST, Field, Mapped
 
 __all__ = ["KNOWN_KEYS", "env_items", "keyed_launch", "looks_keyed", "read_recipe"]
 
-KNOWN_KEYS = frozenset(
-    """model_path model tp tp_size tensor_parallel_size dp dp_size data_parallel_size ep ep_size expert_parallel_size
-    mem_fraction_static max_running_requests cuda_graph_max_bs cuda_graph_bs chunked_prefill_size max_prefill_tokens
-    context_length kv_cache_dtype attention_backend decode_attention_backend prefill_attention_backend
-    moe_runner_backend moe_a2a_backend disaggregation_mode speculative_algorithm speculative_num_steps
-    speculative_eagle_topk speculative_num_draft_tokens speculative_draft_model_path served_model_name
-    trust_remote_code disable_radix_cache enable_dp_attention page_size quantization max_total_tokens
-    enable_flashinfer_allreduce_fusion schedule_policy disable_cuda_graph stream_interval pp_size pipeline_parallel_size
-    """.split()
-)
+_KNOWN_KEY_WORDS = """
+model_path model tp tp_size tensor_parallel_size dp dp_size data_parallel_size ep ep_size expert_parallel_size
+mem_fraction_static max_running_requests cuda_graph_max_bs cuda_graph_bs chunked_prefill_size
+max_prefill_tokens context_length kv_cache_dtype attention_backend decode_attention_backend
+prefill_attention_backend moe_runner_backend moe_a2a_backend disaggregation_mode speculative_algorithm
+speculative_num_steps speculative_eagle_topk speculative_num_draft_tokens speculative_draft_model_path
+served_model_name trust_remote_code disable_radix_cache enable_dp_attention page_size quantization
+max_total_tokens enable_flashinfer_allreduce_fusion schedule_policy disable_cuda_graph stream_interval pp_size
+pipeline_parallel_size
+"""
+KNOWN_KEYS = frozenset(_KNOWN_KEY_WORDS.split())
 """Common argument names of SGLang's ``ServerArgs`` and its options (0.5.x), by which a keyed launch is recognised."""
 _STRONG = 2
-_OTHER_SECTIONS = frozenset({"vllm_config", "trtllm_config", "benchmark", "env", "environment", "labels", "annotations"})
+_DEEPEST_VALUE = 6
 
 
 def _plain(key: str) -> str:
@@ -53,9 +53,9 @@ def env_items(tree: Tree | None, how: EnvHow) -> list[EnvItem]:
             if isinstance(entry, Scalar) and (item := assignment(entry.field(), how)) is not None:
                 items.append(item)
             elif isinstance(entry, Mapping) and (name := entry.get("name")) is not None and isinstance(name, Scalar):
-                value = entry.get("value")
-                if isinstance(value, Scalar):
-                    items.append(EnvItem(name.text, value.field(), how, True, (name.start, name.end)))
+                given = entry.get("value")
+                if isinstance(given, Scalar):
+                    items.append(EnvItem(name.text, given.field(), how, True, (name.start, name.end)))
                 elif entry.get("valueFrom") is not None:
                     unknown = Field(Mapped("\ufdd0", [name.start], [name.end]), name.start, name.end)
                     items.append(EnvItem(name.text, unknown, how, True, (name.start, name.end)))
@@ -63,7 +63,12 @@ def env_items(tree: Tree | None, how: EnvHow) -> list[EnvItem]:
 
 
 def keyed_launch(
-    tree: Mapping, setting: Setting, out: Collector, *, shared: Mapping | None = None, launcher: Launcher = Launcher.ENGINE
+    tree: Mapping,
+    setting: Setting,
+    out: Collector,
+    *,
+    shared: Mapping | None = None,
+    launcher: Launcher = Launcher.ENGINE,
 ) -> None:
     """Adds the launch whose arguments are the keys of ``tree``."""
     flags: list[KeyedFlag] = []
@@ -102,12 +107,12 @@ def _keyed_flag(key: Scalar, value: Tree) -> KeyedFlag:
         return KeyedFlag(name, (value.field(),))
     if isinstance(value, Listing) and all(isinstance(item, Scalar) for item in value.items):
         return KeyedFlag(name, tuple(item.field() for item in value.items if isinstance(item, Scalar)))
-    text = json.dumps(_plain_value(value, 0))
+    text = json.dumps(_plain_value(value, 0))[:LONGEST]
     return KeyedFlag(name, (Field(Mapped.at(text, value.start, value.end), value.start, value.end, layers=("fixed",)),))
 
 
 def _plain_value(tree: Tree, depth: int) -> object:
-    if depth > 20:
+    if depth > _DEEPEST_VALUE:
         return None
     if isinstance(tree, Mapping):
         return {key.text: _plain_value(value, depth + 1) for key, value in tree.pairs()}
@@ -171,11 +176,3 @@ def _job(tree: Mapping, role: str) -> JobFacts | None:
     if nodes is not None and workers:
         nodes = max(1, nodes // workers)
     return JobFacts(nodes=nodes, gpus_per_node=whole_number(resources.text("gpus_per_node")))
-
-
-def read_argument_list(tree: Listing, setting: Setting, out: Collector, depth: int) -> bool:
-    """A list of words that is a command."""
-    if not all(isinstance(item, Scalar) for item in tree.items):
-        return False
-    words = [item.field() for item in tree.items if isinstance(item, Scalar)]
-    return read_words(words, setting, out, depth, site=tree.start)

@@ -10,7 +10,7 @@ from planner.parse.model import JobFacts
 
 __all__ = ["gpu_count", "job_facts", "merge_jobs", "size_bytes", "whole_number"]
 
-_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?)b?\s*", re.I)
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([kmgtp]?)(i?)b?\s*", re.IGNORECASE)
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _NUMBER = re.compile(r"\s*\d{1,9}\s*")
 

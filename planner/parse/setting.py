@@ -16,12 +16,12 @@ MENTION = re.compile(r"sglang|launch_server|\bsgl\b")
 """A text without this holds no launch."""
 _MOST_LAUNCHES = 400
 _ROLE_WORDS = (
-    (re.compile(r"prefill", re.I), Role.PREFILL),
-    (re.compile(r"decode", re.I), Role.DECODE),
-    (re.compile(r"\bdraft(?:er|[-_]?server)?\b", re.I), Role.DRAFT),
-    (re.compile(r"router|\bmini_?lb\b", re.I), Role.ROUTER),
-    (re.compile(r"\bencode(?:r)?\b", re.I), Role.ENCODE),
-    (re.compile(r"\bagg(?:regated)?\b", re.I), Role.AGGREGATED),
+    (re.compile(r"prefill", re.IGNORECASE), Role.PREFILL),
+    (re.compile(r"decode", re.IGNORECASE), Role.DECODE),
+    (re.compile(r"\bdraft(?:er|[-_]?server)?\b", re.IGNORECASE), Role.DRAFT),
+    (re.compile(r"router|\bmini_?lb\b", re.IGNORECASE), Role.ROUTER),
+    (re.compile(r"\bencode(?:r)?\b", re.IGNORECASE), Role.ENCODE),
+    (re.compile(r"\bagg(?:regated)?\b", re.IGNORECASE), Role.AGGREGATED),
 )
 
 
@@ -135,7 +135,7 @@ class Collector:
 
     def problem(self, message: str, offset: int | None, hint: str | None = None) -> None:
         """Keeps a reason why a part cannot be read."""
-        line = None if offset is None else self.document.place(offset)[0]
+        line = 1 if offset is None else self.document.place(offset)[0]
         item = Problem(message, file=self.document.name, line=line, hint=hint)
         if item not in self.problems:
             self.problems.append(item)

@@ -6,7 +6,6 @@ is given once for each, with its conditions. :func:`run_script` is the way in.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from planner.parse.heredocs import read_heredocs
 from planner.parse.launchers import read_words
 from planner.parse.model import NoteKind
 from planner.parse.parameters import Var
+from planner.parse.quoting import unclosed_quote
 from planner.parse.setting import MENTION, Collector, Draft, DraftNote, Setting
 from planner.parse.source import HOLE, HOLE_MANY, Field, Mapped
 from planner.parse.state import State, referenced_names
@@ -31,7 +31,6 @@ __all__ = ["run_script"]
 _MOST_STEPS = 20_000
 _DEEPEST_CALL = 6
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
-_UNCLOSED = re.compile(r"[\"'`]")
 
 
 def run_script(script: Mapped, setting: Setting, out: Collector, depth: int = 0) -> None:
@@ -54,31 +53,33 @@ class Shell(Flow):
 
     def run(self) -> None:
         """Follows the script from its first line."""
-        self._report_error()
         state = State()
         for item in self.setting.env:
             if item.exported:
-                state.vars[item.name] = Var(
-                    item.value.chars, exported=True, value_at=(item.value.start, item.value.end), layers=item.value.layers
-                )  # fmt: skip
+                value = item.value
+                place = (value.start, value.end)
+                state.vars[item.name] = Var(value.chars, exported=True, value_at=place, layers=value.layers)
         before = len(self.out.drafts)
         last = self.block(self.source.root.children, [state])
         self._uncalled(last[0] if last else state)
         if len(self.out.drafts) == before:
             self._unused_strings(last[0] if last else state)
+        self._report_error(before)
 
-    def _report_error(self) -> None:
+    def _report_error(self, before: int) -> None:
+        """Says why a part of the script cannot be read. What the grammar stumbles over elsewhere does no harm."""
         error = first_error(self.source.root)
         if error is None:
             return
-        text = self.source.piece(error).text
-        offset = self.source.offset(error.start_byte)
-        if error.type == "ERROR" and (quote := _UNCLOSED.match(text)) is not None and text.count(quote.group()) % 2:
-            self.out.problem(f"the quote {quote.group()} is not closed", offset, "close it, or the rest is one word")
-        elif text.count('"') % 2 or text.count("'") % 2:
-            self.out.problem("a quote is not closed", offset, "close it, or the rest is one word")
-        elif MENTION.search(text) is not None:
-            self.out.problem("shell syntax that cannot be read", offset)
+        script = self.source.script
+        quote = unclosed_quote(script.text)
+        if quote is not None:
+            self.out.problem(f"the quote {script.text[quote]} is not closed", script.starts[quote], "close it")
+            return
+        start, end = self._at(error)
+        read = any(start <= draft.start < end for draft in self.out.drafts[before:])
+        if not read and MENTION.search(self.source.piece(error).text) is not None:
+            self.out.problem("shell syntax that cannot be read", start)
 
     def spend(self) -> bool:
         """Counts a step; False when the script is too long to follow."""
@@ -145,7 +146,7 @@ class Shell(Flow):
                         states = self.block(part.children, states)
         return states
 
-    def assign(self, node: Node, state: State, **marks: bool) -> None:
+    def assign(self, node: Node, state: State, *, exported: bool = False, prefix: bool = False) -> None:
         """Follows ``NAME=value``, ``NAME+=value``, ``NAME=(...)`` and ``NAME[i]=value``."""
         children = node.children
         if len(children) < 2:
@@ -174,7 +175,7 @@ class Shell(Flow):
             value, by_default = self._appended(before, field, name_at)
         layers = ("shell", *self.source.script.layers)
         var = Var(value, None, False, name_at, place, by_default, field.alternatives, layers)
-        state.assign(name, replace(var, **marks) if marks else var)
+        state.assign(name, replace(var, exported=exported, prefix=prefix))
 
     def _appended(self, before: Var | None, field: Field, at: tuple[int, int]) -> tuple[Mapped, bool]:
         from planner.parse.source import join
@@ -199,7 +200,7 @@ class Shell(Flow):
         )
         for child in words:
             if child.type == "variable_assignment":
-                self.assign(child, state, **({"exported": True} if exported else {}))
+                self.assign(child, state, exported=exported)
             elif child.type == "variable_name" and exported:
                 name = self.source.piece(child).text
                 var = state.get(name)
@@ -230,10 +231,10 @@ class Shell(Flow):
         if known is not None:
             return known
         if self._mentions(fields):
-            setting = self.setting.with_env(inner.env())
+            setting = self.setting.with_env(inner.env(self.names))
             setting = replace(setting, condition=(*setting.condition, *state.conditions))
             before = len(self.out.drafts)
-            read_words(fields, setting, self.out, self.depth, site=(id(self), node.start_byte))
+            read_words(fields, setting, self.out, self.depth, site=("shell", source.offset(node.start_byte)))
             if unquoted:
                 _note_json(self.out.drafts[before:], unquoted)
             if name == "exec" and len(self.out.drafts) > before:
@@ -276,7 +277,8 @@ class Shell(Flow):
             for name in [name for name in state.vars if name.isdigit()]:
                 del state.vars[name]
             return
-        count = int(fields[1].text) if len(fields) > 1 and (fields[1].text or "").isdecimal() else 1
+        number = fields[1].text if len(fields) > 1 else None
+        count = int(number) if number is not None and number.isdecimal() and len(number) < 4 else 1
         _set_arguments(state, var.items[count:])
 
     def _call(self, name: str, fields: Sequence[Field], state: State) -> list[State]:
@@ -312,7 +314,7 @@ class Shell(Flow):
 
     def _unused_strings(self, state: State) -> None:
         """A command kept in a variable that this file does not run."""
-        setting = self.setting.with_env(state.env())
+        setting = self.setting.with_env(state.env(self.names))
         for var in state.vars.values():
             if var.items is not None:
                 if self._mentions(var.items):

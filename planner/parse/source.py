@@ -1,7 +1,7 @@
 """Text that remembers where each of its characters stands in the file.
 
-A launch is often written inside other quotings: a shell command in a YAML block in a heredoc. Each layer is decoded into
-a :class:`Mapped`, so that the words of the innermost command keep the offsets of the file.
+A launch is often written inside other quotings: a shell command in a YAML block in a heredoc. Each layer is decoded
+into a :class:`Mapped`, so that the words of the innermost command keep the offsets of the file.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ from dataclasses import dataclass, field
 
 from planner.parse.model import Span, Token
 
-__all__ = ["HOLE", "HOLES", "HOLE_MANY", "Document", "Field", "Mapped", "join"]
+__all__ = ["HOLE", "HOLES", "HOLE_MANY", "LONGEST", "Document", "Field", "Mapped", "join"]
 
 HOLE = "\ufdd0"
 """Stands for text that cannot be resolved and is part of one word. A Unicode noncharacter, so no file needs it."""
 HOLE_MANY = "\ufdd1"
 """Stands for text that cannot be resolved and may become no word, one or many."""
 HOLES = (HOLE, HOLE_MANY)
+LONGEST = 100_000
+"""Characters of a word that are followed; a longer one is unknown."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

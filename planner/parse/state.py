@@ -9,10 +9,12 @@ from dataclasses import dataclass, field, replace
 from planner.parse.model import EnvHow
 from planner.parse.parameters import Var
 from planner.parse.setting import EnvItem
-from planner.parse.source import HOLE, Field, Mapped
+from planner.parse.source import HOLE, HOLE_MANY, LONGEST, Field, Mapped
 
 __all__ = ["State", "merge", "referenced_names"]
 
+MOST_ITEMS = 5_000
+"""Items of an array that are followed."""
 MOST_STATES = 16
 """Paths kept apart. Beyond it, values that differ become unknown with their alternatives listed."""
 _REFERENCE = re.compile(r"\$\{?[#!]?([A-Za-z_]\w*)|\(\(([^)]*)\)\)|-v\s+([A-Za-z_]\w*)")
@@ -42,6 +44,11 @@ class State:
     def assign(self, name: str, value: Var) -> None:
         """Sets a variable; a variable that is exported stays exported."""
         before = self.vars.get(name)
+        if value.items is not None and len(value.items) > MOST_ITEMS:
+            at = value.value_at or (0, 0)
+            value = replace(value, items=(Field(Mapped.at(HOLE_MANY, *at), *at),))
+        elif value.value is not None and len(value.value.text) > LONGEST:
+            value = replace(value, value=Mapped.at(HOLE, *(value.value_at or (0, 0))))
         if self.export_all or (before is not None and before.exported):
             value = replace(value, exported=True)
         self.vars[name] = value
@@ -55,13 +62,13 @@ class State:
             conditions = (*conditions, condition)
         return State(dict(self.vars), conditions, dict(self.assumed), self.ended, self.returned, self.export_all)
 
-    def env(self) -> list[EnvItem]:
-        """Exported variables, and engine variables that were not exported."""
+    def env(self, names: frozenset[str]) -> list[EnvItem]:
+        """Exported variables, and engine variables set without export that the script does not use (``names``)."""
         items = []
         for name, var in self.vars.items():
             if var.name_at is None or var.value is None:
                 continue
-            if not var.exported and _ENGINE_VARIABLE.fullmatch(name) is None:
+            if not var.exported and (name in names or _ENGINE_VARIABLE.fullmatch(name) is None):
                 continue
             start, end = var.value_at or (var.name_at[1], var.name_at[1])
             value = Field(var.value, start, end, var.by_default, var.alternatives, layers=var.layers)
@@ -121,7 +128,9 @@ def _blurred(states: Sequence[State]) -> State:
     names = sorted({name for state in states for name in state.vars})
     for name in names:
         found = [state.vars.get(name) for state in states]
-        if all(var is not None and base.vars.get(name) is not None and var.key() == base.vars[name].key() for var in found):
+        if all(
+            var is not None and base.vars.get(name) is not None and var.key() == base.vars[name].key() for var in found
+        ):
             continue
         base.vars[name] = unknown_of(found)
     return base
@@ -129,9 +138,7 @@ def _blurred(states: Sequence[State]) -> State:
 
 def unknown_of(found: Sequence[Var | None]) -> Var:
     """A variable of unknown value, with the values it may have when all are known."""
-    texts = {
-        None if var is None or var.value is None or var.value.has_hole else var.value.text for var in found
-    }
+    texts = {None if var is None or var.value is None or var.value.has_hole else var.value.text for var in found}
     known = tuple(sorted(text for text in texts if text is not None))
     kept = next((var for var in found if var is not None), None)
     place = kept.value_at if kept is not None and kept.value_at is not None else (0, 0)

@@ -96,7 +96,10 @@ def _command(value: Mapped, env: dict[str, Mapped]) -> list[Field]:
             if known is None or known.has_hole:
                 words.append(replace(word, chars=Mapped(HOLE_MANY, [word.start], [word.end])))
             else:
-                words.extend(_words(known))
+                split = _words(known)
+                place = (known.starts[0], known.ends[-1]) if known.text else None
+                one = replace(word, chars=split[0].chars, defined=place) if len(split) == 1 else None
+                words.extend([one] if one is not None else split)
             continue
         words.append(replace(word, chars=_specified(word.chars, env, variables=True)))
     return words
@@ -116,7 +119,9 @@ def _specified(text: Mapped, env: dict[str, Mapped], *, variables: bool) -> Mapp
         else:
             known = env.get(match.group(1) or match.group(2) or "")
             unknown = known is None or known.has_hole
-            parts.append(Mapped(HOLE, [start], [end]) if unknown or known is None else Mapped.at(known.text, start, end))
+            parts.append(
+                Mapped(HOLE, [start], [end]) if unknown or known is None else Mapped.at(known.text, start, end)
+            )
         at = match.end()
     return text if not parts else join([*parts, text[at:]])
 

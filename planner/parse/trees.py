@@ -7,9 +7,9 @@ from dataclasses import replace
 from planner.parse.compose import read_compose
 from planner.parse.kubernetes import is_container, read_container
 from planner.parse.launchers import read_words
-from planner.parse.model import ContainerFacts, EnvHow, Form, JobFacts, Role
+from planner.parse.model import ContainerFacts, EnvHow, Form, JobFacts
 from planner.parse.nodes import Listing, Mapping, Scalar, Tree
-from planner.parse.recipe import KNOWN_KEYS, env_items, keyed_launch, looks_keyed, read_recipe
+from planner.parse.recipe import env_items, keyed_launch, looks_keyed, read_recipe
 from planner.parse.resources import merge_jobs, size_bytes, whole_number
 from planner.parse.setting import MENTION, Collector, EnvItem, Setting, role_of
 
@@ -55,7 +55,11 @@ class _Walk:
                 return
 
     def mapping(self, tree: Mapping, setting: Setting, level: int) -> None:
-        if isinstance(tree.get("services"), Mapping) and tree.get("kind") is None and setting.form is not Form.KUBERNETES:
+        if (
+            isinstance(tree.get("services"), Mapping)
+            and tree.get("kind") is None
+            and setting.form is not Form.KUBERNETES
+        ):
             read_compose(tree, replace(setting, form=Form.COMPOSE), self.out, self.depth)
             return
         if tree.get("apiVersion") is not None and tree.get("kind") is not None:
@@ -136,8 +140,3 @@ def _volumes(tree: Mapping) -> list[EnvItem]:
             if isinstance(limit, Scalar):
                 items.append(EnvItem(f"volume:{volume.text('name')}", limit.field(), EnvHow.CONTAINER, exported=False))
     return items
-
-
-def is_role(text: str) -> Role | None:
-    """Role of a key."""
-    return role_of(text) if text not in KNOWN_KEYS else None

@@ -13,7 +13,7 @@ from typing import Protocol
 from planner.parse.arithmetic import evaluate
 from planner.parse.parameters import Expansion, Var, expand_parameter
 from planner.parse.quoting import ansi_c, closing, matching
-from planner.parse.source import HOLE, HOLE_MANY, Field, Mapped, join
+from planner.parse.source import HOLE, HOLE_MANY, LONGEST, Field, Mapped, join
 
 __all__ = ["Scope", "Var", "expand", "expand_one", "known_text"]
 
@@ -45,10 +45,15 @@ class _Building:
     alternatives: tuple[str, ...] = ()
     lone: Expansion | None = None
     n_parts: int = 0
+    size: int = 0
 
     def add(self, part: Mapped, quoted: bool) -> None:
         self.quoted = self.quoted or quoted
         self.n_parts += 1
+        self.size += len(part.text)
+        if self.size > LONGEST:
+            # `A=$A$A` doubles: past this length the text is not followed.
+            part = Mapped(HOLE, [part.starts[0]], [part.ends[0]]) if self.size - len(part.text) <= LONGEST else part[:0]
         if part.text:
             self.parts.append(part)
 
@@ -58,7 +63,9 @@ class _Building:
         self.parts, self.quoted = [], False
 
     def item(self, item: Field) -> None:
-        self.cut()
+        if self.parts:
+            self.cut()
+        self.quoted = False
         self.fields.append(([], True, item))
 
 
@@ -252,8 +259,7 @@ def _place(expansion: Expansion, building: _Building, *, quoted: bool, split: bo
         for index, item in enumerate(expansion.items):
             if not quoted and not item.chars.text:
                 continue
-            alone = not building.parts and not building.quoted
-            if index or alone:
+            if index or not building.parts:
                 building.item(item)
             else:
                 building.add(item.chars, quoted=True)
@@ -292,4 +298,3 @@ def _split(value: Mapped, building: _Building, expansion: Expansion) -> None:
         at = stop
     if text[-1] in _SPACE:
         building.cut()
-

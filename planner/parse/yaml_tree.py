@@ -30,7 +30,7 @@ def read_yaml(text: Mapped) -> list[Tree]:
     from ruamel.yaml import YAML
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-    reader = YAML(typ="rt", pure=True)
+    reader = YAML(typ="safe", pure=True)
     documents: list[Tree] = []
     builder = _Builder(text)
     try:

@@ -148,4 +148,3 @@ def set_field(name: str, value: ArgValue) -> FixEdit:
 def unset(name: str) -> FixEdit:
     """Edit: take the argument away."""
     return FixEdit(field=name, value=None)
-

@@ -5,6 +5,7 @@ Everything is as known: None means unknown, and a rule that needs an unknown fac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -25,6 +26,8 @@ DIFFUSION_FLAGS = frozenset(
     {"--num-gpus", "--ulysses-degree", "--ring-degree", "--sp-degree", "--performance-mode", "--model-variant"}
 )
 """Flags of ``sglang.multimodal_gen`` that the language-model server lacks (sgl-project/sglang issue 34226)."""
+DRAFT_HEAD = re.compile(r"eagle|dflash|nextn|mtp|medusa|draft|speculator|dspark|domino")
+"""Words in the name of a draft that is a head on a target, not a model of its own."""
 
 
 class FaultKind(StrEnum):
@@ -181,6 +184,25 @@ class RuleContext:
             return True
         return any(given.flag in DIFFUSION_FLAGS for given in self.flags)
 
+    def place_of(self, name: str) -> Place | None:
+        """Where the argument (or ``$NAME``) stands; the last place when it is repeated."""
+        if name.startswith("$"):
+            variable = self.env.get(name[1:])
+            return variable.place if variable is not None else None
+        if name.startswith("--"):
+            return next((given.place for given in reversed(self.flags) if given.flag == name), None)
+        return next((given.place for given in reversed(self.flags) if given.field == name), None)
+
+    def role_pairs(self) -> tuple[tuple[RuleContext, RuleContext], ...]:
+        """Prefill and decode launches of the file, each with each."""
+        prefill = [one for one in self.siblings if one.serves("prefill")]
+        decode = [one for one in self.siblings if one.serves("decode")]
+        return tuple((a, b) for a in prefill for b in decode)
+
+    def serves(self, role: str) -> bool:
+        """Whether the launch plays this part of a disaggregated deployment."""
+        return role in (self.text("disaggregation_mode"), self.role)
+
     # What the engine would run ------------------------------------------------------------------------------------
 
     def effective(self, name: str) -> object | None:
@@ -321,9 +343,11 @@ class RuleContext:
 
     @property
     def draft_facts(self) -> ModelFacts | None:
-        """Facts of the draft by its path."""
+        """Facts of a draft that is a whole model of its own; None for draft heads, which carry their target's name."""
         path = self.text("speculative_draft_model_path")
-        return facts_of_name(path) if path else None
+        if not path or DRAFT_HEAD.search(path.rstrip("/").rsplit("/", 1)[-1].lower()):
+            return None
+        return facts_of_name(path)
 
     # Speculation --------------------------------------------------------------------------------------------------
 

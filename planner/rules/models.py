@@ -29,7 +29,9 @@ class WeightForm(StrEnum):
     @property
     def bits(self) -> float:
         """Bits of one parameter, scales included, lower bound (see ``planner.domain.bytes_per_param``)."""
-        return {"bf16": 16.0, "fp8": 8.0, "fp8_block": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "int4": 4.125, "int8": 8.0}[self]
+        return {"bf16": 16.0, "fp8": 8.0, "fp8_block": 8.0, "nvfp4": 4.5, "mxfp4": 4.25, "int4": 4.125, "int8": 8.0}[
+            self
+        ]
 
     @property
     def is_fp8(self) -> bool:
@@ -152,9 +154,10 @@ def facts_of_profile(profile: ModelProfile) -> ModelFacts:
     base = named or ModelFacts(id=profile.id, name=profile.model_path, source=f"model profile {profile.id}")
     dsa = named is not None and named.attention == "dsa"
     attention = "mla" if profile.attention_kind is AttentionKind.MLA else "gqa"
-    form = _NATIVE_QUANTIZATION.get(profile.quantization or "") or _FORM_OF_DTYPE[
-        profile.expert_dtype if profile.n_experts else profile.dense_dtype
-    ]
+    form = (
+        _NATIVE_QUANTIZATION.get(profile.quantization or "")
+        or _FORM_OF_DTYPE[profile.expert_dtype if profile.n_experts else profile.dense_dtype]
+    )
     return replace(
         base,
         id=profile.id,

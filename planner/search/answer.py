@@ -15,16 +15,16 @@ from planner.domain import (
     Lift,
     Plan,
     PlanStatus,
-    Speculation,
     Versions,
 )
-from planner.search.choose import Cell
+from planner.domain.describe import draft_words, layout_words
+from planner.search.cell import Cell
+from planner.search.choose import best_row
 from planner.search.explain import (
     Alternative,
     alternatives,
     binding_limits,
     conflict_of,
-    layout,
     off_cell,
     refused_by,
 )
@@ -63,7 +63,8 @@ def answer(solved: Solved, grounds: Grounds, *, emit: Emit, released: tuple[Solv
     """
     request = solved.request
     lifted = tuple(Lift(id=id_, reason=reason) for id_, reason in sorted(request.lifts.items()))
-    if not solved.cells:
+    choice = solved.choice
+    if choice is None:
         return Plan(
             status=PlanStatus.INFEASIBLE,
             status_note="no candidate meets the requests and the limits",
@@ -81,15 +82,16 @@ def answer(solved: Solved, grounds: Grounds, *, emit: Emit, released: tuple[Solv
             versions=grounds.versions,
             n_candidates=solved.n_candidates,
         )
-    choice = solved.cells[0]
     others = alternatives(solved, choice)
     refusals = refused_by(solved, choice)
-    off = off_cell(solved)
+    off = off_cell(solved, choice)
     rows = [choice.row, *(other.cell.row for other in others), *(cell.row for _, cell in refusals)]
     rows += [off.row] if off is not None else []
     rows += [
         row for item in solved.constraints.items if item.verdict is not None for row in _best_without(solved, item.id)
     ]
+    best = best_row(solved.rank, solved.allowed)
+    rows += [best] if best is not None else []
     finalists = Finalists.of(solved, rows)
     off_row = off.row if off is not None and off.row != choice.row else None
 
@@ -138,17 +140,16 @@ def answer(solved: Solved, grounds: Grounds, *, emit: Emit, released: tuple[Solv
 
 
 def _best_without(solved: Solved, id_: str) -> list[int]:
-    from planner.search.choose import best_row
-
     row = best_row(solved.rank, solved.constraints.mask(without=(id_,)))
     return [] if row is None else [row]
 
 
 def _released(released: tuple[Solved, Emit], finalists: Finalists, choice: Cell) -> Comparison | None:
     solved, emit = released
-    if not solved.cells:
+    if solved.choice is None:
         return None
-    cell, off = solved.cells[0], off_cell(solved)
+    cell = solved.choice
+    off = off_cell(solved, cell)
     rows = [cell.row] + ([off.row] if off is not None else [])
     own = Finalists.of(solved, rows)
     off_row = off.row if off is not None and off.row != cell.row else None
@@ -204,8 +205,8 @@ def _safe_because(candidate: Candidate, measured: Sequence[Candidate]) -> str | 
         ):
             build = "" if past.dialect == candidate.dialect else "; evidence from that build only"
             return (
-                f"every graph (bs <= {candidate.cuda_graph_max_bs}, q_len {candidate.q_len}) is among those of a run that "
-                f"went well (bs <= {past.cuda_graph_max_bs}, q_len {past.q_len}){build}"
+                f"every graph (bs <= {candidate.cuda_graph_max_bs}, q_len {candidate.q_len}) is among those of a run "
+                f"that went well (bs <= {past.cuda_graph_max_bs}, q_len {past.q_len}){build}"
             )
     return None
 
@@ -223,7 +224,8 @@ def _next(
     worth = [float(np.mean(np.maximum(0.0, finalists.draws(cell.row) - mine))) for _, cell in candidates]
     best = int(np.argmax(worth))
     label, cell = candidates[best]
-    what = describe_short(solved.candidate(cell))
+    other = solved.candidate(cell)
+    what = f"{draft_words(other)}, {layout_words(other)}"
     if worth[best] < 0.002 * float(np.mean(mine)):
         return (
             f"measure the choice at C={solved.request.workload.target_c} (1 launch, about {MINUTES_PER_LAUNCH} min): "
@@ -231,13 +233,6 @@ def _next(
         )
     return (
         f"measure the choice and {label} ({what}) at C={solved.request.workload.target_c} "
-        f"(2 launches, about {2 * MINUTES_PER_LAUNCH} min): decides the choice, worth {worth[best]:,.0f} tok/s on average"
+        f"(2 launches, about {2 * MINUTES_PER_LAUNCH} min): decides the choice, worth {worth[best]:,.0f} tok/s "
+        "on average"
     )
-
-
-def describe_short(candidate: Candidate) -> str:
-    """``budget 8, TP8 + NVLS, triton, graphs on``."""
-    draft = (
-        "off" if candidate.speculation is Speculation.OFF else f"{candidate.speculation.value} of {candidate.budget}"
-    )
-    return f"{draft}, {layout(candidate)}"

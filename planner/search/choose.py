@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.domain import Candidate
 from planner.domain.table import SPECULATION_BY_CODE, CandidateTable
+from planner.search.cell import Cell
 from planner.search.masks import Constraints
 
 __all__ = [
@@ -18,7 +18,6 @@ __all__ = [
     "best_row",
     "choose",
     "distance_to_measured",
-    "row_cells",
     "smallest_conflict",
     "tied_rows",
 ]
@@ -29,15 +28,6 @@ TIE_FRAC = 0.05
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """One candidate of the space by index: core row, size, memory fraction."""
-
-    row: int
-    size: int
-    fraction: int
 
 
 def distance_to_measured(table: CandidateTable, measured: Sequence[Candidate]) -> Floats:
@@ -87,37 +77,6 @@ def tied_rows(tok_per_s: Floats, allowed: Bools) -> Ints:
     return np.flatnonzero(rows & (tok_per_s >= (1.0 - TIE_FRAC) * tok_per_s[best]))
 
 
-def row_cells(
-    table: CandidateTable, rows: Ints, allowed: Bools, *, floor_requests: int, fraction_default: float
-) -> list[Cell]:
-    """The preferred allowed cell of each core row: fewest verify rows, then the smallest max_running_requests that is
-    at least ``floor_requests``, then the largest captured batch, then the memory fraction nearest to the default."""
-    sizes = table.sizes
-    running = table.running_per_rank[rows]
-    captured = np.where(table.cuda_graph[rows, None], table.cuda_graph_max_bs[rows], running)
-    verify_rows = np.minimum(captured, running) * table.q_len[rows, None]
-    below = sizes.max_running_requests < floor_requests
-    any_fraction: Bools = np.asarray(allowed[rows].any(axis=2))
-    away = np.abs(table.mem_fraction_static - fraction_default)
-    fraction_order = np.argsort(away, kind="stable")
-    cells = []
-    for index, row in enumerate(rows):
-        open_sizes = np.flatnonzero(any_fraction[index])
-        order = np.lexsort(
-            (
-                open_sizes,
-                -sizes.cuda_graph_max_bs_frac[open_sizes],
-                sizes.max_running_requests[open_sizes],
-                below[open_sizes],
-                verify_rows[index, open_sizes],
-            )
-        )
-        size = int(open_sizes[order[0]])
-        fraction = next(int(k) for k in fraction_order if allowed[row, size, k])
-        cells.append(Cell(int(row), size, fraction))
-    return cells
-
-
 def choose(
     table: CandidateTable,
     tok_per_s: Floats,
@@ -126,24 +85,33 @@ def choose(
     *,
     floor_requests: int,
     fraction_default: float,
-) -> list[Cell]:
-    """Every tied core row with its preferred cell, best first: nearest to a measured point, then fewer verify rows,
-    then the smallest max_running_requests at or above the floor, then higher tok/s, then the lowest index.
-
-    Returns an empty list when nothing is allowed.
-    """
+) -> Cell | None:
+    """The winner among the tied core rows: nearest to a measured point, then fewest verify rows, then the smallest
+    max_running_requests at or above the floor, then higher tok/s, then the lowest index. Among its own cells the
+    largest captured batch and the memory fraction nearest to the default. None when nothing is allowed."""
     rows = tied_rows(tok_per_s, allowed)
     if not rows.size:
-        return []
-    cells = row_cells(table, rows, allowed, floor_requests=floor_requests, fraction_default=fraction_default)
-    sizes = np.array([cell.size for cell in cells])
-    running = table.running_per_rank[rows, sizes]
-    captured = np.where(table.cuda_graph[rows], table.cuda_graph_max_bs[rows, sizes], running)
-    verify_rows = np.minimum(captured, running) * table.q_len[rows]
+        return None
+    near = np.round(distance[rows], 9)
+    rows = rows[near == near.min()]
+    sizes = table.sizes
+    open_row, open_size = np.nonzero(allowed[rows].any(axis=2))
+    requests = sizes.max_running_requests[open_size]
     order = np.lexsort(
-        (rows, -tok_per_s[rows], table.sizes.max_running_requests[sizes], verify_rows, np.round(distance[rows], 9))
+        (
+            open_size,
+            rows[open_row],
+            -sizes.cuda_graph_max_bs_frac[open_size],
+            -tok_per_s[rows[open_row]],
+            requests,
+            requests < floor_requests,
+            table.verify_rows[rows[open_row], open_size],
+        )
     )
-    return [cells[index] for index in order]
+    row, size = int(rows[open_row[order[0]]]), int(open_size[order[0]])
+    away = np.abs(table.mem_fraction_static - fraction_default)
+    fraction = next(int(k) for k in np.argsort(away, kind="stable") if allowed[row, size, k])
+    return Cell(row, size, fraction)
 
 
 def smallest_conflict(constraints: Constraints) -> tuple[str, ...]:

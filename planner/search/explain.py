@@ -5,40 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from planner.domain import BindingLimit, Candidate, Conflict, Estimate, Limit, Refused, Speculation
+from planner.domain import BindingLimit, Conflict, Estimate, Limit, Refused
+from planner.domain.describe import describe
 from planner.domain.limit import Consequence, LimitShape, LimitStatus
 from planner.domain.table import SPECULATION_BY_CODE
-from planner.search.choose import Cell, best_row, smallest_conflict
-from planner.search.masks import Constraint
+from planner.limits import LimitVerdict
+from planner.search.cell import Cell
+from planner.search.choose import best_row, smallest_conflict, tied_rows
 from planner.search.sampled import Finalists
 from planner.search.solve import Solved
 
-__all__ = ["Alternative", "alternatives", "binding_limits", "conflict_of", "describe", "off_cell", "refused_by"]
+__all__ = ["Alternative", "alternatives", "binding_limits", "binding_of", "conflict_of", "off_cell", "refused_by"]
+
+Bools = NDArray[np.bool_]
 
 KV_ID = "KV-CAPACITY"
-
-
-def describe(candidate: Candidate) -> str:
-    """A candidate in a few words: ``tree budget 8 (q_len 9), TP8 + NVLS, graphs on, max_running_requests 64``."""
-    if candidate.speculation is Speculation.OFF:
-        draft = "speculation off"
-    elif candidate.speculation is Speculation.CHAIN:
-        draft = f"chain of {candidate.budget} (q_len {candidate.q_len})"
-    else:
-        draft = f"tree budget {candidate.budget}, topk {candidate.topk} (q_len {candidate.q_len})"
-    return f"{draft}, {layout(candidate)}, max_running_requests {candidate.max_running_requests}"
-
-
-def layout(candidate: Candidate) -> str:
-    """``TP8 + NVLS, graphs on``; replicas, EP, attention DP, FP8 KV, fusion and eager where they are chosen."""
-    parts = [f"{candidate.replicas} x TP{candidate.tp_size}" if candidate.replicas > 1 else f"TP{candidate.tp_size}"]
-    parts += [f"EP{candidate.ep_size}"] if candidate.ep_size > 1 else []
-    parts += [f"attention DP{candidate.attention_dp_size}"] if candidate.attention_dp_size > 1 else []
-    parts += ["NVLS"] if candidate.enable_nccl_nvls else []
-    parts += ["all-reduce fusion"] if candidate.allreduce_fusion else []
-    parts += ["FP8 KV"] if candidate.kv_cache_dtype != "bf16" else []
-    return f"{' + '.join(parts)}, {candidate.attention_backend}, graphs {'on' if candidate.cuda_graph else 'off'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +33,9 @@ class Alternative:
     tie: bool
 
 
-def off_cell(solved: Solved) -> Cell | None:
+def off_cell(solved: Solved, choice: Cell) -> Cell | None:
     """The best allowed plan without speculation."""
-    return _best_cell(solved, solved.allowed & (solved.table.speculation == 0)[:, None, None])
+    return _best_cell(solved, solved.allowed & (solved.table.speculation == 0)[:, None, None], near=choice)
 
 
 def alternatives(solved: Solved, choice: Cell) -> list[Alternative]:
@@ -61,7 +44,7 @@ def alternatives(solved: Solved, choice: Cell) -> list[Alternative]:
     Kinds: speculation off, chain, tree; and, within the choice's kind, another layout, graphs off.
     """
     table, rate = solved.table, solved.scores.tok_per_s
-    tied = {cell.row for cell in solved.cells}
+    tied = set(tied_rows(solved.rank, solved.allowed).tolist())
     same_layout = np.ones(len(table), dtype=bool)
     for name in ("tp_size", "ep_size", "attention_dp_size"):
         column = getattr(table, name)
@@ -69,9 +52,9 @@ def alternatives(solved: Solved, choice: Cell) -> list[Alternative]:
     kind = int(table.speculation[choice.row])
     found: list[Alternative] = []
 
-    def add(label: str, rows: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> None:
+    def add(label: str, rows: Bools) -> None:
         rows = rows & (np.arange(len(table)) != choice.row)
-        cell = _best_cell(solved, solved.allowed & rows[:, None, None])
+        cell = _best_cell(solved, solved.allowed & rows[:, None, None], near=choice)
         if cell is not None and all(cell.row != other.cell.row for other in found):
             found.append(Alternative(label, cell, cell.row in tied))
 
@@ -90,6 +73,11 @@ def alternatives(solved: Solved, choice: Cell) -> list[Alternative]:
         budget = int(table.budget[choice.row])
         add("other chain length", (table.speculation == 1) & (table.budget != budget))
     add("other layout", ~same_layout)
+    for past in solved.request.measured:
+        in_layout = (
+            (table.tp_size == past.tp_size) & (table.ep_size == past.ep_size) & (table.replicas == past.replicas)
+        )
+        add("layout of the evidence", in_layout & ~same_layout)
     add("graphs off", ~table.cuda_graph if bool(table.cuda_graph[choice.row]) else table.cuda_graph)
     return sorted(found, key=lambda other: -float(rate[other.cell.row]))
 
@@ -98,6 +86,7 @@ def binding_limits(solved: Solved, choice: Cell, finalists: Finalists) -> tuple[
     """Every limit that speaks for the choice or holds something better back, the KV pool, and the lifted ones."""
     entries = []
     best_allowed = best_row(solved.rank, solved.allowed)
+    assert best_allowed is not None
     for item in solved.constraints.items:
         if item.verdict is None:
             continue
@@ -106,10 +95,12 @@ def binding_limits(solved: Solved, choice: Cell, finalists: Finalists) -> tuple[
         speaks = bool(_cell_of(item.verdict.applies, choice))
         if not speaks and not held_back:
             continue
-        cost = finalists.gain(better, choice.row) if better is not None and held_back else None
-        entries.append(_entry(item, choice, cost, speaks))
+        cost = finalists.gain(better, best_allowed) if better is not None and held_back else None
+        entries.append(binding_of(item.verdict, choice, cost=cost))
     memory = solved.memory
-    plan, good = _float_of(memory.needed_tok, choice), _float_of(memory.capacity_tok, choice)
+    plan = float(memory.needed_tok[choice.row])
+    fraction = float(solved.table.mem_fraction_static[choice.fraction])
+    good = memory.capacity_tok(solved.request.models.hardware, choice, fraction)
     entries.append(
         BindingLimit(
             id=KV_ID,
@@ -118,7 +109,6 @@ def binding_limits(solved: Solved, choice: Cell, finalists: Finalists) -> tuple[
             known_good=good,
             known_bad=None,
             margin_frac=(good - plan) / good if good else 0.0,
-            cost_tok_per_s=None,
             status=LimitStatus.ESTABLISHED,
             consequence=Consequence.OOM,
             refs=("memory model, docs/memory.md",),
@@ -127,12 +117,12 @@ def binding_limits(solved: Solved, choice: Cell, finalists: Finalists) -> tuple[
     return tuple(entries)
 
 
-def _entry(item: Constraint, choice: Cell, cost: Estimate | None, speaks: bool) -> BindingLimit:
-    assert item.verdict is not None
-    limit = item.verdict.limit
+def binding_of(verdict: LimitVerdict, cell: Cell, *, cost: Estimate | None = None) -> BindingLimit:
+    """A limit as it stands for one cell; the plan's value only where the limit speaks."""
+    limit = verdict.limit
     value = None
-    if item.verdict.value is not None and speaks:
-        value = _float_of(item.verdict.value, choice)
+    if verdict.value is not None and bool(_cell_of(verdict.applies, cell)):
+        value = _float_of(verdict.value, cell)
     margin = None
     if value is not None and limit.known_good:
         room = limit.known_good - value if limit.shape is LimitShape.AT_MOST else value - limit.known_good
@@ -144,7 +134,9 @@ def _entry(item: Constraint, choice: Cell, cost: Estimate | None, speaks: bool) 
         known_good=limit.known_good,
         known_bad=limit.known_bad,
         margin_frac=margin,
-        cost_tok_per_s=cost,
+        cost_tok_per_s=cost.value if cost is not None else 0.0,
+        cost_low_tok_per_s=cost.low if cost is not None else 0.0,
+        cost_high_tok_per_s=cost.high if cost is not None else 0.0,
         status=limit.status,
         consequence=limit.consequence,
         refs=tuple(evidence.ref for evidence in limit.evidence),
@@ -155,12 +147,13 @@ def refused_by(solved: Solved, choice: Cell) -> list[tuple[Refused, Cell]]:
     """For each limit, the best candidate that this limit alone refuses, when the models put it within reach of the
     choice (half its tok/s or more)."""
     found = []
+    never: Bools = np.asarray(~solved.allowed.any(axis=(1, 2)))
     floor = 0.5 * float(solved.scores.tok_per_s[choice.row])
     for item in solved.constraints.items:
         if item.verdict is None:
             continue
-        only = solved.constraints.mask(without=(item.id,)) & ~solved.allowed
-        cell = _best_cell(solved, only)
+        only = solved.constraints.mask(without=(item.id,)) & never[:, None, None]
+        cell = _best_cell(solved, only, near=choice)
         if cell is None or float(solved.scores.tok_per_s[cell.row]) < floor:
             continue
         limit = item.verdict.limit
@@ -186,10 +179,9 @@ def conflict_of(solved: Solved) -> Conflict:
     relaxations = []
     for item in items:
         allowed = solved.constraints.mask(without=(item.id,))
-        row = best_row(solved.rank, allowed)
-        if row is None or not item.relax:
+        cell = solved.pick(allowed)
+        if cell is None or not item.relax:
             continue
-        cell = solved.pick(allowed)[0]
         rate = float(solved.scores.tok_per_s[cell.row])
         tpot_ms = float(solved.scores.tpot_s[cell.row]) * 1e3
         per_user = rate / solved.scores.n_running
@@ -199,12 +191,10 @@ def conflict_of(solved: Solved) -> Conflict:
     return Conflict(ids=ids, text=text, relaxations=tuple(relaxations))
 
 
-def _best_cell(solved: Solved, allowed: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Cell | None:
-    cells = solved.pick(allowed)
-    if not cells:
-        return None
-    rate = solved.scores.tok_per_s
-    return max(cells, key=lambda cell: (float(rate[cell.row]), -cell.row))
+def _best_cell(solved: Solved, allowed: Bools, *, near: Cell) -> Cell | None:
+    """The best allowed cell of a kind; among its ties the one with the settings of ``near``, so that a comparison
+    differs in what it is about and little else."""
+    return solved.pick(allowed, near=solved.candidate(near))
 
 
 def _is_bad(limit: Limit, value: float | None) -> bool:
@@ -215,12 +205,12 @@ def _is_bad(limit: Limit, value: float | None) -> bool:
     )
 
 
-def _cell_of(mask: np.ndarray[tuple[int, ...], np.dtype[np.generic]], cell: Cell) -> object:
+def _cell_of(mask: NDArray[np.generic], cell: Cell) -> object:
     index = tuple(
         0 if length == 1 else at for at, length in zip((cell.row, cell.size, cell.fraction), mask.shape, strict=True)
     )
     return mask[index]
 
 
-def _float_of(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]], cell: Cell) -> float:
+def _float_of(values: NDArray[np.float64], cell: Cell) -> float:
     return float(_cell_of(values, cell))  # type: ignore[arg-type]

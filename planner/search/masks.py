@@ -21,6 +21,7 @@ from planner.estimate.memory import (
     weight_bytes_per_rank,
 )
 from planner.limits import LimitContext, LimitVerdict, evaluate_limit
+from planner.search.cell import Cell
 
 __all__ = ["Constraint", "ConstraintKind", "Constraints", "memory_constraints"]
 
@@ -94,20 +95,35 @@ def limit_constraint(limit: Limit, table: CandidateTable, context: LimitContext,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MemoryColumns:
-    """Memory of one rank over the space; arrays broadcast to ``(n, m, k)``."""
+    """Memory of one rank over the space, in bytes."""
 
     weight_bytes: Floats
+    """``(n,)``."""
     draft_bytes: Floats
+    """``(n,)``."""
     graph_bytes: Floats
+    """``(n, m)``."""
     reserve_bytes: float
     kv_bytes_per_tok: Floats
-    capacity_tok: Floats
+    """``(n,)``."""
     needed_tok: Floats
+    """KV tokens that the workload needs on a rank, ``(n,)``."""
+
+    def capacity_tok(self, hardware: HardwareProfile, cell: Cell, mem_fraction_static: float) -> float:
+        """KV tokens that a rank holds in one cell."""
+        return float(
+            kv_capacity_tok(
+                hardware,
+                mem_fraction_static=mem_fraction_static,
+                weight_bytes=self.weight_bytes[cell.row] + self.draft_bytes[cell.row],
+                outside_bytes=self.graph_bytes[cell.row, cell.size] + self.reserve_bytes,
+                kv_bytes_per_tok=self.kv_bytes_per_tok[cell.row],
+            )
+        )
 
 
 def memory_columns(
     table: CandidateTable,
-    hardware: HardwareProfile,
     model: ModelProfile,
     drafter: DrafterProfile | None,
     workload: Workload,
@@ -116,7 +132,7 @@ def memory_columns(
     context_length_tok: int,
     chunked_prefill_tok: float,
 ) -> MemoryColumns:
-    """Weights, draft, graphs and KV of a rank for every cell, and the KV tokens that the workload needs there."""
+    """Weights, draft and graphs of a rank for every cell, and the KV tokens that the workload needs there."""
     tp, adp = table.tp_size, table.attention_dp_size
     drafted = table.budget > 0
     weights = weight_bytes_per_rank(model, tp_size=tp, attention_dp_size=adp)
@@ -135,57 +151,50 @@ def memory_columns(
         is_tree=(table.speculation == 2)[:, None],
         context_length_tok=context_length_tok,
     )
-    reserve = reserve_bytes_per_rank(model, chunked_prefill_tok=chunked_prefill_tok)
-    capacity = kv_capacity_tok(
-        hardware,
-        mem_fraction_static=table.mem_fraction_static[None, None, :],
-        weight_bytes=(weights + draft)[:, None, None],
-        outside_bytes=(graphs + reserve)[:, :, None],
-        kv_bytes_per_tok=per_tok[:, None, None],
-    )
     active = np.minimum(table.replicas, max(1.0, np.floor(n_running)))
     on_rank = np.ceil(np.ceil(n_running / active) / adp)
-    needed = np.asarray(on_rank * (workload.peak_context_tok + table.q_len), dtype=np.float64)
     return MemoryColumns(
-        weight_bytes=weights[:, None, None],
-        draft_bytes=np.asarray(draft)[:, None, None],
-        graph_bytes=graphs[:, :, None],
-        reserve_bytes=reserve,
-        kv_bytes_per_tok=per_tok[:, None, None],
-        capacity_tok=capacity,
-        needed_tok=needed[:, None, None],
+        weight_bytes=weights,
+        draft_bytes=np.asarray(draft),
+        graph_bytes=graphs,
+        reserve_bytes=reserve_bytes_per_rank(model, chunked_prefill_tok=chunked_prefill_tok),
+        kv_bytes_per_tok=per_tok,
+        needed_tok=np.asarray(on_rank * (workload.peak_context_tok + table.q_len), dtype=np.float64),
     )
 
 
 def memory_constraints(
     memory: MemoryColumns, table: CandidateTable, hardware: HardwareProfile, workload: Workload
 ) -> list[Constraint]:
-    """Weights fit; the KV pool holds what runs; the static share leaves room for graphs and activations."""
+    """Weights fit; the KV pool holds what runs; the static share leaves room for graphs and activations.
+
+    Together the last two say that ``kv_capacity_tok`` is at least what is needed.
+    """
     total = float(hardware.memory_bytes)
-    fraction = table.mem_fraction_static[None, None, :]
-    static = fraction * total
+    static = table.mem_fraction_static[None, None, :] * total
     weights = memory.weight_bytes + memory.draft_bytes
+    filled = weights + (memory.needed_tok * memory.kv_bytes_per_tok)
     outside = memory.graph_bytes + memory.reserve_bytes
     return [
         Constraint(
             id="MEMORY-WEIGHTS",
             kind="memory",
             text=f"weights and draft fit in the static share of {total / 2**30:,.0f} GiB",
-            allowed=weights < static,
+            allowed=weights[:, None, None] < static,
             relax="more GPUs, a smaller model or a stronger quantisation",
         ),
         Constraint(
             id="MEMORY-OUTSIDE",
             kind="memory",
             text="graphs, activations and context fit beside the static share",
-            allowed=static + outside <= total,
+            allowed=static + outside[:, :, None] <= total,
             relax="fewer captured batches or a smaller prefill chunk",
         ),
         Constraint(
             id="KV-CAPACITY",
             kind="memory",
             text=f"the KV pool holds every running request at {workload.peak_context_tok:,} tokens",
-            allowed=memory.capacity_tok >= memory.needed_tok,
+            allowed=filled[:, None, None] <= static,
             relax="a shorter --context or --output-len, fewer clients, or --allow-queue",
         ),
     ]

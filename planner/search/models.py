@@ -20,7 +20,8 @@ Floats = NDArray[np.float64]
 
 OTHER_TRAFFIC_FRAC = 0.25
 """Share of draws in which traffic of unknown kind is taken for chat, the kind with the lowest accept lengths in public
-data (DDTree, arXiv:2604.12989, Table 1: Alpaca against MATH-500). Moves the lower end of the interval, not its centre."""
+data (DDTree, arXiv:2604.12989, Table 1: Alpaca against MATH-500). Moves the lower end of the interval, not its
+centre."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,12 +55,13 @@ class DrafterAcceptance:
         """Value and 90 % interval for rows ``(n,)``; off rows are exactly 1."""
         n = np.asarray(budget).size
         value, low, high = np.ones(n), np.ones(n), np.ones(n)
-        for where, budgets, width in _groups(speculation, budget, topk):
+        for where, inverse, budgets, width in _groups(speculation, budget, topk):
             band = self.curve.predict_band(budgets, topk=width)
-            value[where], low[where], high[where] = band.value, band.low, band.high
+            value[where], high[where] = band.value[inverse], band.high[inverse]
+            bottom = band.low
             if self.pessimist is not None:
-                other = self.pessimist.predict_band(budgets, topk=width)
-                low[where] = np.minimum(band.low, other.value)
+                bottom = np.minimum(bottom, self.pessimist.predict_band(budgets, topk=width).value)
+            low[where] = bottom[inverse]
         return AcceptColumns(value, low, high)
 
     def sample(
@@ -68,22 +70,24 @@ class DrafterAcceptance:
         """Joint draws ``(n_samples, n)``: every row of a draw comes from one curve."""
         draws = np.ones((n_samples, np.asarray(budget).size))
         other = np.random.default_rng(seed + 1).random(n_samples) < OTHER_TRAFFIC_FRAC
-        for where, budgets, width in _groups(speculation, budget, topk):
-            draws[:, where] = self.curve.sample(budgets, n_samples, seed, topk=width)
+        for where, inverse, budgets, width in _groups(speculation, budget, topk):
+            found = self.curve.sample(budgets, n_samples, seed, topk=width)
             if self.pessimist is not None:
-                low = self.pessimist.sample(budgets, n_samples, seed, topk=width)
-                draws[:, where] = np.where(other[:, None], low, draws[:, where])
+                found = np.where(other[:, None], self.pessimist.sample(budgets, n_samples, seed, topk=width), found)
+            draws[:, where] = found[:, inverse]
         return draws
 
 
-def _groups(
-    speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], int]]:
-    """Rows of one width (1 for chains): ``(indices, budgets, width)``."""
+Group = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]
+
+
+def _groups(speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> Iterator[Group]:
+    """Drafted rows by width (1 for chains): row indices, index into the distinct budgets, those budgets, width."""
     codes, budgets, widths = (np.asarray(values, dtype=np.int64).reshape(-1) for values in (speculation, budget, topk))
     for width in np.unique(widths[codes > 0]):
         where = np.flatnonzero((codes > 0) & (widths == width))
-        yield where, budgets[where], int(width)
+        distinct, inverse = np.unique(budgets[where], return_inverse=True)
+        yield where, inverse, distinct, int(width)
 
 
 def points_for(drafter: DrafterProfile, model: ModelProfile) -> tuple[AcceptPoint, ...]:

@@ -10,15 +10,14 @@ from planner.domain import (
     Versions,
 )
 from planner.engine.dialects import get_dialect
-from planner.engine.emit import emit_launch
 from planner.engine.version import parse_engine_version
 from planner.search.answer import Emit, Grounds, answer
 from planner.search.models import load_models, points_for
 from planner.search.request import Question, Subject, load_subject, served_length
 from planner.search.score import Models
-from planner.search.solve import Request, Solved, Target, solve
+from planner.search.solve import Request, Solved, Target, retarget, solve
 
-__all__ = ["TREE_DIALECT", "make_plan"]
+__all__ = ["NEWEST_RELEASE", "TREE_DIALECT", "make_plan", "request_for", "target_of"]
 
 TREE_DIALECT = "pr29907"
 """Build that a tree is planned for when none is named: the public proposal with a budget flag of its own."""
@@ -38,24 +37,19 @@ def make_plan(question: Question) -> Plan:
     """
     subject = load_subject(question)
     models = load_models(subject.hardware, subject.model, subject.drafter, subject.workload)
-    named = subject.dialect is not None or subject.version is not None
-    if named:
-        target = _target(subject)
-        return _answer(question, subject, models, target)
+    if subject.dialect is not None or subject.version is not None:
+        return _plan(question, subject, solve(request_for(question, subject, models, target_of(subject))), None)
     release = _release_target()
     tree = Target(get_dialect(TREE_DIALECT), parse_engine_version(get_dialect(TREE_DIALECT).base_version))
-    solved = solve(_request(question, subject, models, tree))
-    released = solve(_request(question, subject, models, release))
-    if not solved.cells or solved.table.speculation[solved.cells[0].row] != 2:
+    solved = solve(request_for(question, subject, models, tree))
+    released = retarget(solved, release)
+    if solved.choice is None or solved.table.speculation[solved.choice.row] != 2:
         return _plan(question, subject, released, None)
     return _plan(question, subject, solved, released)
 
 
-def _answer(question: Question, subject: Subject, models: Models, target: Target) -> Plan:
-    return _plan(question, subject, solve(_request(question, subject, models, target)), None)
-
-
-def _target(subject: Subject) -> Target:
+def target_of(subject: Subject) -> Target:
+    """The build that was named; the newest release when none was."""
     dialect = subject.dialect or get_dialect(None)
     version = subject.version
     if version is None:
@@ -67,7 +61,8 @@ def _release_target() -> Target:
     return Target(get_dialect(None), parse_engine_version(NEWEST_RELEASE))
 
 
-def _request(question: Question, subject: Subject, models: Models, target: Target) -> Request:
+def request_for(question: Question, subject: Subject, models: Models, target: Target) -> Request:
+    """The search that a question asks of one build."""
     return Request(
         models=models,
         n_gpus=subject.n_gpus,
@@ -93,6 +88,8 @@ def _plan(question: Question, subject: Subject, solved: Solved, released: Solved
 
 
 def _emitter(subject: Subject, target: Target) -> Emit:
+    from planner.engine.emit import emit_launch
+
     length = served_length(subject.workload, subject.model)
 
     def emit(candidate: Candidate) -> Launch:
@@ -135,6 +132,8 @@ def _grounds(subject: Subject, solved: Solved) -> Grounds:
         assumptions.append("accept length includes the bonus token (its source does not say)")
     if workload.mean_context_tok > 4096 and subject.drafter is not None:
         assumptions.append("verify attention above 4K context is not measured: the interval is wider")
+    if solved.choice is not None and solved.candidate(solved.choice).kv_cache_dtype != "bf16":
+        assumptions.append("FP8 KV cache: its effect on answers is not modelled")
     if subject.n_gpus != subject.hardware.n_gpus:
         assumptions.append(f"{subject.n_gpus} of {subject.hardware.n_gpus} GPUs")
     return Grounds(
@@ -161,7 +160,7 @@ def _grounds(subject: Subject, solved: Solved) -> Grounds:
 def _engine_notes(subject: Subject, solved: Solved) -> tuple[str, ...]:
     target = solved.request.target
     notes = [*target.version.notes]
-    drafted = bool(solved.cells) and int(solved.table.speculation[solved.cells[0].row]) == 2
+    drafted = solved.choice is not None and int(solved.table.speculation[solved.choice.row]) == 2
     if target.dialect.has_tree and drafted:
         notes.append(f"{target.dialect.title} ({target.dialect.status})")
         notes.append(f"no SGLang release up to {NEWEST_RELEASE} accepts {target.dialect.algorithm}")

@@ -1,10 +1,10 @@
-"""A question in the user's words (ids, numbers, files) becomes a loaded, checked request; every fault is told at once."""
+"""A question in the user's words (ids, numbers, files) becomes a loaded, checked one; every fault is told at once."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from planner.data import load_drafter, load_hardware, load_limits, load_model, packaged_ids
 from planner.data.field_notes import field_runs
 from planner.domain import Candidate, DrafterProfile, HardwareProfile, Limit, ModelProfile, Workload
+from planner.domain.faults import faults_of
 from planner.engine.dialects import DIALECTS, Dialect, get_dialect
 from planner.engine.version import EngineVersion, parse_engine_version
 from planner.errors import InputError, Problem, nearest_hint
@@ -63,6 +64,24 @@ class WorkloadInput:
     min_tok_per_user: object = None
     allow_queue: bool = False
 
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any]) -> WorkloadInput:
+        """From keywords.
+
+        Raises:
+            InputError: an unknown name.
+        """
+        known = [field.name for field in fields(cls)]
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise InputError(
+                [
+                    Problem("unknown keyword", field=f"workload.{name}", hint=nearest_hint(name, known))
+                    for name in unknown
+                ]
+            )
+        return cls(**given)
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -78,7 +97,7 @@ class Question:
     risk: str = "safe"
     lift: Mapping[str, str] = field(default_factory=dict)
     gpus: int | None = None
-    pins: Pins = Pins()
+    pins: Pins = field(default_factory=Pins)
     robust: float | None = None
 
 
@@ -187,11 +206,10 @@ def read_workload(given: WorkloadInput) -> Workload:
     try:
         workload = Workload(**values)
     except ValidationError as error:
-        for fault in error.errors(include_url=False):
-            option = _OPTION.get(str(fault["loc"][0]), str(fault["loc"][0]))
+        for location, problem in faults_of(error, Workload):
+            option = _OPTION.get(str(location[0]), str(location[0]))
             if option not in bad:
-                message = f"{fault['msg'][0].lower()}{fault['msg'][1:]} (got {_shown(option, given, fault)})"
-                problems.append(Problem(message, field=option, value=fault.get("input")))
+                problems.append(replace(problem, field=option))
         raise InputError(problems) from None
     if problems:
         raise InputError(problems)
@@ -202,14 +220,6 @@ def served_length(workload: Workload, model: ModelProfile) -> int:
     """``--context-length`` of the planned server: 32768, or what the requests need, never above the model's own."""
     needed = -(-workload.peak_context_tok // 1024) * 1024
     return min(model.max_context_tok, max(DEFAULT_CONTEXT_LENGTH_TOK, needed))
-
-
-def _shown(option: str, given: WorkloadInput, fault: Any) -> object:
-    if option == "--max-ttft-ms":
-        return f"{given.max_ttft_ms} ms"
-    if option == "--max-tpot-ms":
-        return f"{given.max_tpot_ms} ms"
-    return repr(fault.get("input"))
 
 
 def _number(value: object, option: str, problems: list[Problem], *, whole: bool = False) -> int | float | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.domain import Estimate, Predicted, Provenance, StepPart
-from planner.search.choose import Cell
+from planner.search.cell import Cell
 from planner.search.score import Draws, draw_tok_per_s
 from planner.search.solve import Solved
 
@@ -101,6 +101,8 @@ class Finalists:
             ground,
             extrapolated=extrapolated,
         )
+        fraction = float(solved.table.mem_fraction_static[cell.fraction])
+        capacity = memory.capacity_tok(solved.request.models.hardware, cell, fraction)
         break_even = None
         if drafted and off_row is not None:
             off_rate = float(scores.tok_per_s[off_row])
@@ -116,14 +118,14 @@ class Finalists:
             ttft_s=ttft,
             n_running=n,
             wait_s=_wait_s(workload.target_c, n, workload.output_tok, rate),
-            kv_capacity_tok=_at(memory.capacity_tok, cell),
-            kv_needed_tok=_at(memory.needed_tok, cell),
+            kv_capacity_tok=capacity,
+            kv_needed_tok=float(memory.needed_tok[row]),
             memory_bytes=(
-                ("weights", _at(memory.weight_bytes, cell)),
-                ("draft", _at(memory.draft_bytes, cell)),
-                ("graphs", _at(memory.graph_bytes, cell)),
+                ("weights", float(memory.weight_bytes[row])),
+                ("draft", float(memory.draft_bytes[row])),
+                ("graphs", float(memory.graph_bytes[row, cell.size])),
                 ("reserve", memory.reserve_bytes),
-                ("kv", _at(memory.capacity_tok, cell) * _at(memory.kv_bytes_per_tok, cell)),
+                ("kv", capacity * float(memory.kv_bytes_per_tok[row])),
             ),
             step_parts=tuple(
                 StepPart(name=name, step_s=float(values[row]), provenance=scores.step.provenance[name].value)
@@ -142,15 +144,6 @@ def _large_parts(solved: Solved, row: int) -> list[str]:
     step = solved.scores.step
     large = [name for name, values in step.parts.items() if abs(float(values[row])) >= 0.1 * float(step.value_s[row])]
     return large or list(step.parts)
-
-
-def _at(values: Floats, cell: Cell) -> float:
-    """One cell of an array that broadcasts to ``(n, m, k)``."""
-    row, size, fraction = (
-        0 if length == 1 else index
-        for index, length in zip((cell.row, cell.size, cell.fraction), values.shape, strict=True)
-    )
-    return float(values[row, size, fraction])
 
 
 def _wait_s(target_c: int, n_running: float, output_tok: int, tok_per_s: float) -> float:

@@ -139,13 +139,13 @@ def step_batch(
     return StepBatch.from_columns(**columns)
 
 
-def score(table: CandidateTable, models: Models, *, n_running: float) -> Scores:
+def score(table: CandidateTable, models: Models, *, n_running: float, graph_max_bs: ArrayLike | None = None) -> Scores:
     """Predict every core row with ``n_running`` requests running on the box.
 
     tok/s = n_running x accept length / step, the step with its share of prefills of other requests.
     """
     accept = models.acceptance.columns(table.speculation, table.budget, table.topk)
-    batch = step_batch(table, models.workload, n_running=n_running, accept_len=accept.value)
+    batch = step_batch(table, models.workload, n_running=n_running, accept_len=accept.value, graph_max_bs=graph_max_bs)
     step = models.step.predict_columns(batch)
     return Scores(
         accept=accept,
@@ -159,7 +159,7 @@ def score(table: CandidateTable, models: Models, *, n_running: float) -> Scores:
 
 
 def draw_tok_per_s(models: Models, table: CandidateTable, scores: Scores, rows: NDArray[np.int64]) -> Draws:
-    """Joint posterior draws for some core rows ``(r,)``; every call shares one seed, so draws of two calls are joint."""
+    """Joint posterior draws for core rows ``(r,)``; all calls share one seed, so draws of two calls are joint."""
     accept = models.acceptance.sample(
         table.speculation[rows], table.budget[rows], table.topk[rows], n_samples=N_SAMPLES, seed=SEED
     )

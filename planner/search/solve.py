@@ -1,4 +1,4 @@
-"""One search: space, scores and constraints for a request, and the allowed cells in order of preference."""
+"""One search: space, scores and constraints for a request, and the choice among what is allowed."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.domain import Candidate, Limit, Need, Workload
+from planner.domain import Candidate, Limit, Workload
 from planner.domain.table import CandidateTable
 from planner.engine.dialects import Dialect
 from planner.engine.version import EngineVersion
 from planner.limits import LimitContext, holds_in_plan
-from planner.search.choose import Cell, choose, distance_to_measured
+from planner.search.cell import Cell
+from planner.search.choose import TIE_FRAC, best_row, choose, distance_to_measured
 from planner.search.masks import (
     Constraint,
     Constraints,
@@ -23,12 +24,16 @@ from planner.search.masks import (
     memory_constraints,
 )
 from planner.search.score import Models, Scores, quantile_tok_per_s, score
-from planner.search.space import Pins, build_space
+from planner.search.space import SIZE_LADDER, TREE_ALGORITHMS, Pins, build_space
 
-__all__ = ["Request", "Solved", "Target", "solve"]
+__all__ = ["CHUNKED_PREFILL_TOK", "Request", "Solved", "Target", "retarget", "solve"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+
+MEM_FRACTION = 0.85
+"""Memory fraction that is preferred where it fits: SGLang's own defaults are 0.73 to 0.88 on the machines of the field
+notes (0.5.12.post1 and 0.5.23)."""
 
 CHUNKED_PREFILL_TOK = 8192
 """Prefill chunk of every planned launch: SGLang's default up to 160 GB, half of it above (sglang.md rule 41)."""
@@ -67,7 +72,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """A search with everything the explanation needs. ``cells`` is empty when nothing is allowed."""
+    """A search with everything the explanation needs. ``choice`` is None when nothing is allowed."""
 
     request: Request
     table: CandidateTable
@@ -78,28 +83,18 @@ class Solved:
     """``(n, m, k)``."""
     rank: Floats
     """What candidates are ordered by, ``(n,)``: median tok/s, or the quantile asked for with ``--robust``."""
-    cells: tuple[Cell, ...]
-    """The tied candidates, the choice first."""
     n_candidates: int
-    floor_requests: int
-    fraction_default: float
+    choice: Cell | None = None
 
-    def without(self, *ids: str) -> tuple[Cell, ...]:
-        """The tied candidates when the named constraints are left out."""
-        return self.pick(self.constraints.mask(without=ids))
-
-    def pick(self, allowed: Bools) -> tuple[Cell, ...]:
-        """The tied candidates among other allowed cells."""
-        distance = distance_to_measured(self.table, self.request.measured)
-        return tuple(
-            choose(
-                self.table,
-                self.rank,
-                allowed,
-                distance,
-                floor_requests=self.floor_requests,
-                fraction_default=self.fraction_default,
-            )
+    def pick(self, allowed: Bools, *, near: Candidate | None = None) -> Cell | None:
+        """The best among other allowed cells; ties go to the nearest to ``near``, or to a measured run."""
+        return choose(
+            self.table,
+            self.rank,
+            allowed,
+            distance_to_measured(self.table, self.request.measured if near is None else (near,)),
+            floor_requests=max(8, int(self.scores.n_running)),
+            fraction_default=MEM_FRACTION,
         )
 
     def candidate(self, cell: Cell) -> Candidate:
@@ -111,84 +106,115 @@ class Solved:
 
 
 def solve(request: Request) -> Solved:
-    """Score the whole space and order what is allowed.
+    """Score the whole space and choose among what is allowed.
 
-    With queueing allowed, fewer requests than clients may run: each such number is searched in turn, and the one with
-    the best throughput wins; running all clients wins a tie.
+    With queueing allowed, fewer requests than clients may run: each such number is searched in turn, and one that
+    beats running all clients by more than a tie wins.
     """
     whole = _solve_running(request, request.workload.target_c)
     if not request.workload.allow_queue or request.pins.max_running_requests is not None:
         return whole
     best, best_rate, total = whole, _best_rate(whole), whole.n_candidates
-    for running in sorted(_queue_levels(request), reverse=True):
+    for running in (level for level in reversed((1, 2, 4, *SIZE_LADDER)) if level < request.workload.target_c):
         limited = _solve_running(request, running)
         total += limited.n_candidates
-        if (rate := _best_rate(limited)) > 1.05 * best_rate:
+        if (rate := _best_rate(limited)) > best_rate / (1.0 - TIE_FRAC):
             best, best_rate = limited, rate
     return replace(best, n_candidates=total)
 
 
+def retarget(solved: Solved, target: Target) -> Solved:
+    """The same question for another build, without scoring again: its engine constraints, its limits."""
+    request = replace(solved.request, target=target)
+    return _finish(replace(solved, request=request))
+
+
 def _best_rate(solved: Solved) -> float:
-    return float(solved.rank[[cell.row for cell in solved.cells]].max()) if solved.cells else 0.0
-
-
-def _queue_levels(request: Request) -> list[int]:
-    from planner.search.space import SIZE_LADDER
-
-    return [level for level in (1, 2, 4, *SIZE_LADDER) if level < request.workload.target_c]
+    row = best_row(solved.rank, solved.allowed)
+    return float(solved.rank[row]) if row is not None else 0.0
 
 
 def _solve_running(request: Request, n_running: int) -> Solved:
     models = request.models
-    hardware, model, drafter, workload = models.hardware, models.model, models.drafter, models.workload
-    sized = workload.replace(target_c=n_running)
+    sized = request.workload.replace(target_c=n_running)
     table = build_space(
-        hardware, model, drafter, sized, n_gpus=request.n_gpus, pins=request.pins, dialect=request.target.dialect
+        models.hardware,
+        models.model,
+        models.drafter,
+        sized,
+        n_gpus=request.n_gpus,
+        pins=request.pins,
+        dialect=request.target.dialect,
     )
-    shape = (len(table), len(table.sizes), len(table.mem_fraction_static))
     scores = score(table, models, n_running=float(n_running))
     memory = memory_columns(
         table,
-        hardware,
-        model,
-        drafter,
-        workload,
+        models.model,
+        models.drafter,
+        request.workload,
         n_running=float(n_running),
         context_length_tok=request.context_length_tok,
         chunked_prefill_tok=float(CHUNKED_PREFILL_TOK),
     )
-    items = memory_constraints(memory, table, hardware, workload)
-    items += _engine_constraints(request, table)
+    return _finish(
+        Solved(
+            request=request,
+            table=table,
+            scores=scores,
+            constraints=Constraints((), (1, 1, 1)),
+            memory=memory,
+            allowed=np.ones((1, 1, 1), dtype=bool),
+            rank=scores.tok_per_s,
+            n_candidates=table.n_candidates,
+        )
+    )
+
+
+def _finish(solved: Solved) -> Solved:
+    """Constraints, ranking and choice for what was scored."""
+    request, table, scores = solved.request, solved.table, solved.scores
+    drafter = request.models.drafter
     context = LimitContext(
-        hardware,
-        model,
-        workload,
+        request.models.hardware,
+        request.models.model,
+        request.workload,
         block_size=drafter.block_size if drafter is not None else None,
         accept_len=scores.accept.value,
     )
+    items = memory_constraints(solved.memory, table, request.models.hardware, request.workload)
+    items += _engine_constraints(request, table)
     items += [
         limit_constraint(limit, table, context, risk=request.risk)
         for limit in request.limits
         if limit.id not in request.lifts and holds_in_plan(limit, request.target.version.release)
     ]
-    items += _request_constraints(request, table, scores, n_running)
-    constraints = Constraints(tuple(items), shape)
-    solved = Solved(
-        request=request,
-        table=table,
-        scores=scores,
-        constraints=constraints,
-        memory=memory,
-        allowed=constraints.mask(),
-        rank=scores.tok_per_s,
-        cells=(),
-        n_candidates=table.n_candidates,
-        floor_requests=max(8, n_running),
-        fraction_default=_engine_fraction(hardware.memory_bytes, table),
-    )
+    items += _request_constraints(request, table, scores)
+    shape = (len(table), len(table.sizes), len(table.mem_fraction_static))
+    precise = _kv_precision(request, table)
+    constraints = Constraints((*items, *precise), shape)
+    if precise and not constraints.mask().any() and Constraints(tuple(items), shape).mask().any():
+        constraints = Constraints(tuple(items), shape)
+    solved = replace(solved, constraints=constraints, allowed=constraints.mask(), rank=scores.tok_per_s)
     if request.robust_frac is not None:
         solved = replace(solved, rank=_quantile_rank(solved, request.robust_frac))
-    return replace(solved, cells=solved.pick(solved.allowed))
+    return replace(solved, choice=solved.pick(solved.allowed))
+
+
+def _kv_precision(request: Request, table: CandidateTable) -> list[Constraint]:
+    """FP8 KV changes what the model answers, and no model here says by how much: it is planned where it is asked for,
+    or where BF16 does not fit."""
+    if request.pins.kv_cache_dtype is not None:
+        return []
+    dtypes = np.array(table.kv_dtypes)[table.kv_cache_dtype]
+    return [
+        Constraint(
+            id="KV-PRECISION",
+            kind="request",
+            text="the KV cache keeps BF16",
+            allowed=(dtypes == "bf16")[:, None, None],
+            relax="--kv-cache-dtype fp8_e4m3",
+        )
+    ]
 
 
 def _quantile_rank(solved: Solved, quantile_frac: float) -> Floats:
@@ -210,18 +236,23 @@ def _quantile_rank(solved: Solved, quantile_frac: float) -> Floats:
     return rank
 
 
-def _engine_fraction(memory_bytes: int, table: CandidateTable) -> float:
-    """SGLang's own default for this memory (0.5.23 srt/arg_groups/memory_hook.py:276-350), without its floor."""
-    memory_mb = memory_bytes / 2**20
-    reserved_mb = 512 + 1.5 * CHUNKED_PREFILL_TOK + 1024 * float(table.tp_size.max()) / 8 + 2 * 512
-    return round((memory_mb - max(reserved_mb, 10 * 1024)) / memory_mb, 3)
-
-
 def _engine_constraints(request: Request, table: CandidateTable) -> list[Constraint]:
     """What the build named can run at all."""
     dialect, needs = request.target.dialect, request.workload.needs
     tree = (table.speculation == 2)[:, None, None]
     items = []
+    if not dialect.has_tree and bool(tree.any()) and request.models.drafter is not None:
+        algorithm = request.models.drafter.algorithm
+        if algorithm not in TREE_ALGORITHMS:
+            items.append(
+                Constraint(
+                    id="ENGINE-TREE",
+                    kind="engine",
+                    text=f"{dialect.id} has no tree for a {algorithm} drafter",
+                    allowed=~tree,
+                    relax="a --dialect that has trees",
+                )
+            )
     refused = sorted(need.value for need in needs & dialect.refuses)
     if refused:
         items.append(
@@ -256,8 +287,8 @@ def _engine_constraints(request: Request, table: CandidateTable) -> list[Constra
     return items
 
 
-def _request_constraints(request: Request, table: CandidateTable, scores: Scores, n_running: int) -> list[Constraint]:
-    workload = request.workload
+def _request_constraints(request: Request, table: CandidateTable, scores: Scores) -> list[Constraint]:
+    workload, n_running = request.workload, int(scores.n_running)
     ranks = table.attention_dp_size[:, None]
     served = table.sizes.max_running_requests[None, :] // ranks * ranks * table.replicas[:, None]
     on_replica = np.ceil(n_running / np.minimum(table.replicas, n_running))
@@ -302,8 +333,3 @@ def _request_constraints(request: Request, table: CandidateTable, scores: Scores
             )
         )
     return items
-
-
-def needs_text(needs: frozenset[Need]) -> str:
-    """``grammar, logprobs`` or ``none``."""
-    return ", ".join(sorted(need.value for need in needs)) or "none"

@@ -7,12 +7,14 @@ can say what it costs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field, Strict, ValidationError
 
-from planner.domain import AttentionKind, DrafterProfile, HardwareProfile, ModelProfile, Speculation, Workload
+from planner.domain import AttentionKind, DrafterProfile, HardwareProfile, ModelProfile, Speculation, Value, Workload
+from planner.domain.faults import faults_of
 from planner.domain.table import SPECULATION_BY_CODE, CandidateTable, SizeTable
 from planner.engine.dialects import Dialect, TreeForm
 from planner.errors import InputError, Problem
@@ -34,22 +36,37 @@ GRAPH_BS_FRAC = (1.0, 0.5)
 MEM_FRACTIONS = (0.70, 0.75, 0.80, 0.82, 0.85, 0.88, 0.90, 0.92)
 
 
-@dataclass(frozen=True, slots=True)
-class Pins:
+_Count = Annotated[int, Strict(), Field(ge=1)]
+_CountOrZero = Annotated[int, Strict(), Field(ge=0)]
+
+
+class Pins(Value):
     """Settings that the user fixed; None leaves them to the search."""
 
     speculation: Speculation | None = None
-    budget: int | None = None
-    topk: int | None = None
-    tp_size: int | None = None
-    ep_size: int | None = None
-    attention_dp_size: int | None = None
-    max_running_requests: int | None = None
+    budget: _CountOrZero | None = None
+    topk: _CountOrZero | None = None
+    tp_size: _Count | None = None
+    ep_size: _Count | None = None
+    attention_dp_size: _Count | None = None
+    max_running_requests: _Count | None = None
     cuda_graph: bool | None = None
     enable_nccl_nvls: bool | None = None
     attention_backend: str | None = None
-    kv_cache_dtype: str | None = None
-    mem_fraction_static: float | None = None
+    kv_cache_dtype: Literal["bf16", "fp8_e4m3"] | None = None
+    mem_fraction_static: Annotated[float, Field(gt=0, lt=1)] | None = None
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Pins:
+        """Pins from keywords.
+
+        Raises:
+            InputError: unknown names and values out of range, all at once.
+        """
+        try:
+            return cls(**given)
+        except ValidationError as error:
+            raise InputError(problem for _, problem in faults_of(error, cls)) from None
 
 
 def tree_capacity(block_size: int, topk: int) -> int:
@@ -66,13 +83,14 @@ def build_space(
     *,
     n_gpus: int,
     dialect: Dialect,
-    pins: Pins = Pins(),
+    pins: Pins | None = None,
 ) -> CandidateTable:
     """Every combination that can start, as a table.
 
     Raises:
         InputError: the pins leave nothing (all reasons at once).
     """
+    pins = pins or Pins()
     problems = _check_pins(hardware, model, drafter, n_gpus, pins)
     if problems:
         raise InputError(problems)
@@ -135,12 +153,12 @@ def _layouts(model: ModelProfile, n_gpus: int, pins: Pins) -> Iterable[tuple[int
 
 
 def tree_topk(drafter: DrafterProfile, dialect: Dialect, budget: int) -> tuple[int, ...]:
-    """Widths that a tree of ``budget`` nodes can have in this build: the user's choice, or derived from the budget
-    (pull request 29907: budget // (block_size - 1) + 1, at least 2, at most its cap). Empty: no tree."""
+    """Widths that a tree of ``budget`` nodes can have in this build: the user's choice, or derived from the budget.
+    Empty: no tree (where the width is derived, a budget within the spine is a chain)."""
     if drafter.algorithm in TREE_ALGORITHMS or dialect.tree is TreeForm.BUDGET_TOPK:
         return TREE_TOPK
-    if dialect.tree is TreeForm.BUDGET:
-        return (min(max(budget // (drafter.block_size - 1) + 1, 2), dialect.max_topk or MAX_BUDGET),)
+    if dialect.tree is TreeForm.BUDGET and dialect.full_tree(budget=budget, block_size=drafter.block_size):
+        return (dialect.derived_topk(budget=budget, block_size=drafter.block_size),)
     return TREE_TOPK if dialect.tree is TreeForm.WIDTH else ()
 
 

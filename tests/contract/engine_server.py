@@ -86,6 +86,14 @@ def _plain(value):
     return repr(value)
 
 
+def _know_mxfp4():
+    """mxfp4 is registered only where CUDA (or AMX) is seen; on the machines stated here it is."""
+    import sglang.srt.layers.quantization as quantization
+
+    config = getattr(quantization, "Mxfp4Config", quantization.Fp8Config)
+    quantization.QUANTIZATION_METHODS.setdefault("mxfp4", config)
+
+
 class Engine23:
     """0.5.15 and later releases with the resolution pipeline."""
 
@@ -100,6 +108,7 @@ class Engine23:
         self.torch, self.context, self.server_args = torch, context, server_args
         self.memory_modules = (memory_hook, qwen3_vl)
         graphs.default_prefill_backend = lambda: graphs.Backend.BREAKABLE
+        _know_mxfp4()
         self.parser = argparse.ArgumentParser(prog="sglang")
         server_args.ServerArgs.add_cli_args(self.parser)
 
@@ -156,6 +165,7 @@ class Engine12:
 
         self.torch, self.module = torch, server_args
         torch.cuda.is_available = lambda: False
+        _know_mxfp4()
         self.parser = argparse.ArgumentParser(prog="sglang")
         server_args.ServerArgs.add_cli_args(self.parser)
 

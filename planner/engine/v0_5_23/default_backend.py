@@ -17,12 +17,13 @@ def default_attention_backend(s: State, model: ModelFacts | None) -> str:
         if platform.sm90:
             return "fa3"
         return "flashinfer" if platform.sm100 else "triton"
-    single = s.speculative_algorithm is None or s.speculative_eagle_topk is None or s.speculative_eagle_topk == 1
+    topk = s.speculative_eagle_topk
+    single = topk is None or (topk == 1 and s.page_size in (None, 1))
     if platform.sm90 and single:
         return "fa3"
     known_chain = (
         s.speculative_algorithm is None
-        or s.speculative_eagle_topk is not None
+        or topk is not None
         or str(s.speculative_algorithm).upper() == "DFLASH"
     )
     if platform.sm100 and single and known_chain:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.engine.state import State
+from planner.engine.v0_5_23.view import uses_mla
 
 __all__ = [
     "aux_hidden_states",
@@ -266,10 +267,40 @@ def hicache(s: State) -> None:
         s.set("the layout needs direct I/O", where, hicache_io_backend="direct")
     if s.hicache_mem_layout == "page_first" and s.hicache_io_backend == "direct":
         s.set("direct I/O needs the direct layout", where, hicache_mem_layout="page_first_direct")
-    if s.hicache_storage_backend in ("mooncake", "npu_memcache") and s.hicache_mem_layout == "layer_first":
+    sharded = s.hicache_storage_backend == "mooncake" and s.dcp_size > 1
+    paged = s.hicache_storage_backend in ("mooncake", "npu_memcache")
+    if paged and not sharded and s.hicache_mem_layout == "layer_first":
         layout = {"direct": "page_first_direct", "kernel": "page_first"}.get(s.hicache_io_backend)
         if layout:
             s.set("the storage backend needs pages", where, hicache_mem_layout=layout)
+    _hicache_with_dcp(s)
+
+
+def _hicache_with_dcp(s: State) -> None:
+    where = "arg_groups/hicache_hook.py:129"
+    if s.dcp_size <= 1 or not s.enable_hierarchical_cache:
+        return
+    kind = "NotImplementedError"
+    if s.hicache_storage_backend is not None and s.hicache_host_memory_mode == "buffer_only":
+        s.refuse(kind, "HiCache L3 with DCP does not support buffer_only host memory.", where)
+    if s.speculative_algorithm not in (None, "DSPARK"):
+        s.refuse(
+            kind,
+            "HiCache with --dcp-size > 1 only supports DSPARK speculative decoding; other draft-model host pools have "
+            "no DCP index translation.",
+            where,
+        )
+    if s.enable_lmcache:
+        s.refuse(kind, "--enable-lmcache with --dcp-size > 1 is not supported", where)
+    if s.enable_hisparse:
+        s.refuse(kind, "--enable-hisparse with --dcp-size > 1 is not supported", where)
+    if not uses_mla(s):
+        s.refuse(
+            kind,
+            "HiCache with --dcp-size > 1 is only supported for MLA models: the index translation lives in "
+            "MLATokenToKVPoolHost, and the MHA host pool has none.",
+            where,
+        )
 
 
 def environment(s: State) -> None:

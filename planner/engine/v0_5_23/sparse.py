@@ -26,6 +26,10 @@ def dsa_overrides(s: State) -> dict[str, Any]:
         for name in ("dsa_prefill_backend", "dsa_decode_backend"):
             if s.values[name] is None:
                 changes[name] = "trtllm"
+        if s.dcp_replicate_q_proj is None and s.dcp_comm_backend in ("a2a", "fi_a2a"):
+            changes["dcp_replicate_q_proj"] = True
+        if kpool > 1:
+            s.value_error(f"--dcp-size > 1 is not supported for DSA with index_kpool={kpool}", where)
     if attention_unset(s):
         changes["attention_backend"] = "dsa"
     if s.enable_prefill_cp:

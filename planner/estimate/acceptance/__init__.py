@@ -9,11 +9,12 @@ from planner.estimate.acceptance.builder import DraftTree, best_first_tree
 from planner.estimate.acceptance.chain import ChainAcceptance
 from planner.estimate.acceptance.conditions import Shift, context_factor, temperature_factor
 from planner.estimate.acceptance.family import MAX_BUDGET, TreeShape
-from planner.estimate.acceptance.fit import TreeAcceptance, fit_acceptance
+from planner.estimate.acceptance.fit import fit_acceptance
 from planner.estimate.acceptance.interval import Band
 from planner.estimate.acceptance.points import CurvePoint
 from planner.estimate.acceptance.rounds import RoundsAcceptance, acceptance_from_rounds, calibrate_depths
 from planner.estimate.acceptance.sequoia import StaticTree, optimal_static_tree
+from planner.estimate.acceptance.tree import TreeAcceptance
 
 __all__ = [
     "MAX_BUDGET",

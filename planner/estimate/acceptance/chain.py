@@ -1,10 +1,11 @@
 """Chains and MTP heads: accept length against the number of drafted tokens, as a logit-decay curve.
 
-The i-th drafted token is accepted, given that those before it were, with probability ``sigmoid(a - b * (i - 1))``; the accept
-length of n drafted tokens is 1 plus the sum of the running products. Two parameters: b near 0 is a geometric chain, a large b is
-a chain that saturates (MTP heads trained for one token and reused).
+The i-th drafted token is accepted, given that those before it were, with probability ``sigmoid(a - b * (i - 1))``;
+the accept length of n drafted tokens is 1 plus the sum of the running products. Two parameters: b near 0 is a
+geometric chain, a large b is a chain that saturates (MTP heads trained for one token and reused).
 
-Prior: a flat, b as a Cauchy curve around 0.3 with half width 0.35, cut to [-0.3, 2.5], so that saturating chains are not ruled out.
+Prior: a flat, b as a Cauchy curve around 0.3 with half width 0.35, cut to [-0.3, 2.5], so that saturating chains are
+    not ruled out.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from planner.domain import Domain, Estimate, Provenance
 from planner.errors import InputError, Problem
 from planner.estimate.acceptance.conditions import Shift, shift_draws, traffic_shift
-from planner.estimate.acceptance.interval import Band, as_estimates, band, correlated_noise, read_budgets
+from planner.estimate.acceptance.interval import (
+    Band,
+    as_estimates,
+    band,
+    correlated_noise,
+    read_budgets,
+    spread_indices,
+)
 from planner.estimate.acceptance.points import CurvePoint
 from planner.estimate.acceptance.posterior import BASE_SD_FRAC, N_DRAWS, noise_sd_frac, weights_of
 
@@ -29,7 +37,8 @@ __all__ = ["ChainAcceptance", "fit_chain"]
 FloatArray = NDArray[np.float64]
 
 _N_PARAMETERS = 2
-_REFUSED_RMS_FRAC = 0.07
+_REFUSED_RMS_FRAC = 0.10
+"""Points that the best chain misses by more than 10 % (root mean square) are not one chain."""
 _MAX_DRAFTED = 1024
 
 
@@ -107,15 +116,14 @@ class ChainAcceptance:
     predict_chain = predict
 
     def sample(self, budgets: ArrayLike, n_samples: int = 256, seed: int = 0) -> FloatArray:
-        """Joint draws, shape (n_samples, n_budgets); equal inputs give equal draws. Noise is shared between near lengths."""
-        if n_samples < 1:
-            raise InputError([Problem("n_samples must be at least 1", field="n_samples", value=n_samples)])
+        """Joint draws, shape (n_samples, n_budgets); equal inputs give equal draws. Noise is shared between near
+        lengths."""
         wanted, _ = read_budgets(budgets, largest=_MAX_DRAFTED)
         rng = np.random.default_rng(seed)
-        spread = np.floor((np.arange(n_samples) + rng.random()) * N_DRAWS / n_samples).astype(np.int64)
+        pick = spread_indices(rng, N_DRAWS, n_samples)
         _, draws, cap = self._curves(wanted)
         factor = correlated_noise(wanted, n_samples, self.noise_frac, rng)
-        return np.clip(draws[rng.permutation(np.minimum(spread, N_DRAWS - 1))] * factor, 1.0, cap)
+        return np.clip(draws[pick] * factor, 1.0, cap)
 
     sample_chain = sample
 
@@ -173,7 +181,7 @@ def fit_chain(points: tuple[CurvePoint, ...], *, block_size: int) -> ChainAccept
         )
     noise = float(np.sqrt(np.mean(sd_frac**2)))
     if misfit > 1:
-        noise = min(noise * misfit, _REFUSED_RMS_FRAC)
+        noise *= misfit
         notes.append(f"the points scatter by {100 * noise:.1f} % about the curve, more than assumed")
     return ChainAcceptance(
         block_size=block_size,

@@ -1,8 +1,8 @@
 """What other traffic does to accepted draft tokens: domain, sampling temperature, context length.
 
-All factors act on accept length minus 1 (the accepted draft tokens). They come from few public tables, so their ranges are
-wide; a measurement on the traffic itself replaces them. Tensor parallelism and concurrency do not enter: SGLang PR #16818 drifts
-by less than 3 % from 1 to 32 requests and TP1 to TP8.
+All factors act on accept length minus 1 (the accepted draft tokens). They come from few public tables, so their
+ranges are wide; a measurement on the traffic itself replaces them. Tensor parallelism and concurrency do not enter:
+SGLang PR #16818 drifts by less than 3 % from 1 to 32 requests and TP1 to TP8.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from planner.errors import InputError, Problem, nearest_hint
 from planner.estimate.acceptance.points import CurvePoint
 
 __all__ = [
+    "CHAIN_TO_TREE",
+    "CHAIN_TO_TREE_SD_FRAC",
     "CONTEXT_EXPONENT",
     "DEFAULT_TRAIN_CONTEXT_TOK",
     "DOMAIN_FACTOR",
@@ -36,8 +38,8 @@ _Range = tuple[float, float, float]
 """low (5 %), value, high (95 %)."""
 
 TEMPERATURE_FACTOR: _Range = (0.67, 0.89, 0.98)
-"""(tau - 1) at T=1 over T=0: smallest, mean and largest of 30 pairs; arXiv:2604.12989, Table 1, DDTree at its best budget
-(as tau itself: mean 0.90, minimum 0.71)."""
+"""(tau - 1) at T=1 over T=0: smallest, mean and largest of 30 pairs; arXiv:2604.12989, Table 1, DDTree at its best
+budget (as tau itself: mean 0.90, minimum 0.71)."""
 
 DOMAIN_FACTOR: dict[tuple[str, str], _Range] = {
     ("code", "chat"): (0.28, 0.51, 0.69),
@@ -47,13 +49,14 @@ DOMAIN_FACTOR: dict[tuple[str, str], _Range] = {
     ("math", "code"): (0.85, 0.98, 1.43),
     ("math", "chat"): (0.37, 0.55, 0.66),
 }
-"""(tau - 1) of one domain over another on one target: 5 %, median and 95 % quantiles over dataset pairs and three targets at
-T=0; arXiv:2604.12989, Table 1. Code: HumanEval, MBPP, LiveCodeBench; chat: MT-Bench, Alpaca; math: GSM8K, MATH-500, AIME.
-SWE-bench Lite is left out: its prompts are repository text and its accept lengths are those of chat."""
+"""(tau - 1) of one domain over another on one target: 5 %, median and 95 % quantiles over dataset pairs and three
+targets at T=0; arXiv:2604.12989, Table 1. Code: HumanEval, MBPP, LiveCodeBench; chat: MT-Bench, Alpaca; math: GSM8K,
+MATH-500, AIME. SWE-bench Lite is left out: its prompts are repository text and its accept lengths are those of
+chat."""
 
 CONTEXT_EXPONENT: _Range = (0.18, 0.35, 0.48)
-"""(tau - 1) falls as (context / training length) ** -exponent beyond the training length: smallest, mean and largest of seven
-ratios; DFlash, arXiv:2602.06036, Table 4 (drafter trained at 4K, LongBench at 8K to 32K)."""
+"""(tau - 1) falls as (context / training length) ** -exponent beyond the training length: smallest, mean and largest
+of seven ratios; DFlash, arXiv:2602.06036, Table 4 (drafter trained at 4K, LongBench at 8K to 32K)."""
 
 DEFAULT_TRAIN_CONTEXT_TOK = 4096
 """Training length assumed where the drafter's is not known (that of Table 4's base drafter)."""
@@ -70,6 +73,14 @@ class Shift:
     note: str
 
 
+CHAIN_TO_TREE = Shift(1.05, 1.0, 1.10, False, "tree from chain points: measured trees lie 1 to 7 % above the family")
+"""Trees predicted from a chain alone come out low: by 4 to 7 % at budgets 16 to 128 (92 cells of ALL_RESULTS in
+jwlaboratory/diffusion-sparked-tree @4844c82c6b40) and by 1 to 5 % in arXiv:2604.12989 (Figure 3, Table 1)."""
+
+CHAIN_TO_TREE_SD_FRAC = 0.03
+"""Extra noise of a chain point that is pooled with tree points, for the same reason."""
+
+
 @lru_cache(maxsize=8)
 def _spread(n: int) -> NDArray[np.float64]:
     """``n`` normal quantiles in bit-reversed order, so that they are not aligned with the order of the draws."""
@@ -80,15 +91,19 @@ def _spread(n: int) -> NDArray[np.float64]:
     return np.array([normal.inv_cdf((i + 0.5) / n) for i in ranks])
 
 
-def shift_draws(shift: Shift, n: int) -> NDArray[np.float64]:
-    """``n`` draws of the factor, (n,): lognormal on each side of the value, 5 % and 95 % at its low and high."""
-    z = _spread(n) / 1.6448536269514722
+def shift_draws(shift: Shift, n: int, *, stride: int = 1) -> NDArray[np.float64]:
+    """``n`` draws of the factor, (n,): lognormal on each side of the value, 5 % and 95 % at its low and high.
+
+    Factors that are drawn together take different strides (odd numbers), so that they do not move together.
+    """
+    z = _spread(n)[np.arange(n) * stride % n] / 1.6448536269514722
     up, down = math.log(shift.high / shift.value), math.log(shift.value / shift.low)
     return np.asarray(shift.value * np.exp(np.where(z > 0, z * up, z * down)))
 
 
 def temperature_factor(temperature: float) -> _Range:
-    """Factor on accept length minus 1 against greedy decoding: linear in T through 1 at T=0 and the measured ratio at T=1."""
+    """Factor on accept length minus 1 against greedy decoding: linear in T through 1 at T=0 and the measured ratio at
+    T=1."""
     low, value, high = (max(0.2, 1 - (1 - factor) * temperature) for factor in TEMPERATURE_FACTOR)
     return low, value, high
 
@@ -122,8 +137,8 @@ def traffic_shift(
 ) -> Shift | None:
     """The factor from the traffic of ``points`` to the traffic asked for; None where nothing changes.
 
-    A condition that the points do not state is taken as greedy decoding and a context within the training length. An unknown
-    domain cannot be changed: the factor stays 1 and the answer is marked extrapolated.
+    A condition that the points do not state is taken as greedy decoding and a context within the training length. An
+    unknown domain cannot be changed: the factor stays 1 and the answer is marked extrapolated.
 
     Raises:
         InputError: an unknown domain name, a temperature below 0, a context below 1.

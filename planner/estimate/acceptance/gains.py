@@ -1,9 +1,9 @@
 """Path products of draft trees: what each further node of a tree adds to the expected accept length.
 
-Depth d of a block has rank probabilities ``p[d, 0] >= p[d, 1] >= ...``. A node is a path of ranks; the probability that it
-is accepted is the product along the path. The expected accept length of a tree is 1 (the bonus token) plus the sum over its
-nodes, and the best tree of B nodes holds the B largest products, which are closed under taking prefixes (Ringel & Romano,
-arXiv:2604.12989, propositions 1 and 2). All functions work on many rounds (rows) at once.
+Depth d of a block has rank probabilities ``p[d, 0] >= p[d, 1] >= ...``. A node is a path of ranks; the probability
+that it is accepted is the product along the path. The expected accept length of a tree is 1 (the bonus token) plus
+the sum over its nodes, and the best tree of B nodes holds the B largest products, which are closed under taking
+prefixes (Ringel & Romano, arXiv:2604.12989, propositions 1 and 2). All functions work on many rounds (rows) at once.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def chain_gains(rank_probs: NDArray[np.floating]) -> FloatArray:
 def spine_gains(rank_probs: NDArray[np.floating], n_nodes: int) -> FloatArray:
     """As :func:`best_first_gains` for builders that put the whole rank-1 chain first, in the order of insertion.
 
-    The first ``depths`` entries are the chain, so the row is not sorted: a chain node that best-first would leave out costs
-    a place. From there on the most probable of the other paths follow (their parents are in the tree already).
+    The first ``depths`` entries are the chain, so the row is not sorted: a chain node that best-first would leave out
+    costs a place. From there on the most probable of the other paths follow (their parents are in the tree already).
     """
     probs = np.asarray(rank_probs, dtype=np.float32)
     chain = chain_gains(probs)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from planner.domain import Estimate, Provenance
 from planner.errors import DomainError, InputError, Problem
 
-__all__ = ["Band", "as_estimates", "band", "correlated_noise", "read_budgets"]
+__all__ = ["Band", "as_estimates", "band", "correlated_noise", "read_budgets", "spread_indices"]
 
 FloatArray = NDArray[np.float64]
 
@@ -100,3 +100,15 @@ def correlated_noise(
     factor = np.exp(noise_frac * path)[:, inverse]
     factor[:, budgets == 0] = 1.0
     return factor
+
+
+def spread_indices(rng: np.random.Generator, n_draws: int, n_samples: int) -> NDArray[np.int64]:
+    """Indices of ``n_samples`` posterior draws, spread evenly over ``n_draws`` and in random order.
+
+    Raises:
+        InputError: ``n_samples`` below 1.
+    """
+    if n_samples < 1:
+        raise InputError([Problem("n_samples must be at least 1", field="n_samples", value=n_samples)])
+    spread = np.floor((np.arange(n_samples) + rng.random()) * n_draws / n_samples).astype(np.int64)
+    return rng.permutation(np.minimum(spread, n_draws - 1))

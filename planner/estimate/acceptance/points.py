@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,9 +35,10 @@ class CurvePoint:
 
 def _count(value: object, field: str, where: str, problems: list[Problem]) -> int | None:
     """A positive whole number, or None with a problem noted."""
-    if isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value) and float(value).is_integer():
-        if value >= 1:
-            return int(value)
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    if math.isfinite(number) and number.is_integer():
+        if number >= 1:
+            return int(number)
         hint = "the budget excludes the root; a tree has at least 1 drafted node" if field == "budget" else None
         problems.append(Problem("must be at least 1", field=f"{where}.{field}", value=value, hint=hint))
         return None
@@ -102,7 +104,7 @@ def _read(point: object, where: str, *, kind: str, max_depth: int, problems: lis
                 f"paths of at most {max_depth} drafted tokens, and the bonus token)",
                 field=f"{where}.accept_len",
                 value=accept,
-                hint="check block_size, whether the budget counts the root, and whether the bonus token is counted twice",
+                hint="check block_size, whether the budget counts the root, whether the bonus token is counted twice",
             )
         )
         return None
@@ -112,18 +114,21 @@ def _read(point: object, where: str, *, kind: str, max_depth: int, problems: lis
                 f"an accept length of {accept_len:g} means that no drafted token was accepted",
                 field=f"{where}.accept_len",
                 value=accept,
-                hint="a broken verify pass looks like this, and so does a count without the bonus token (bonus_counted=False)",
+                hint="a broken verify pass looks like this; so does a count without the bonus (bonus_counted=False)",
             )
         )
         return None
     temperature = fields.get("temperature")
+    if temperature is not None and (not isinstance(temperature, Real) or isinstance(temperature, bool)):
+        problems.append(Problem("must be a number", field=f"{where}.temperature", value=temperature))
+        return None
     bonus = fields.get("bonus_counted")
     return CurvePoint(
         budget=budget,
         accept_len=accept_len,
         kind=str(point_kind),
         domain=str(fields.get("domain") or "unknown"),
-        temperature=None if temperature is None else float(temperature),  # type: ignore[arg-type]
+        temperature=None if temperature is None else float(temperature),
         bonus_counted=None if bonus is None else bool(bonus),
         **optional,
     )
@@ -159,7 +164,7 @@ def _repeats(points: Sequence[CurvePoint], problems: list[Problem]) -> None:
     for i, point in enumerate(points):
         seen.setdefault((point.budget, point.topk, point.kind), []).append((i, point))
     for group in seen.values():
-        for (i, first), (j, second) in zip(group, group[1:], strict=False):
+        for (i, first), (j, second) in itertools.pairwise(group):
             if first == second:
                 problems.append(
                     Problem(
@@ -177,7 +182,7 @@ def _repeats(points: Sequence[CurvePoint], problems: list[Problem]) -> None:
                     f"points {rows} contradict each other: accept lengths {min(values):g} and {max(values):g} at "
                     f"budget {group[0][1].budget}",
                     field="points",
-                    hint="other prompts, or the bonus token counted in one only (then they differ by 1); fit them apart",
+                    hint="other prompts, or the bonus token counted in one only (a difference of 1); fit them apart",
                 )
             )
 

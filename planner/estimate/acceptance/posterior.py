@@ -2,10 +2,10 @@
 
 The cloud is a low-discrepancy sequence pushed through the prior, so equal inputs give equal answers on every machine.
 
-Prior. mu is flat. The others are normal: delta 0.4 +- 0.375, sigma 1.7 +- 1.2, s (1.3 + 0.45 mu) +- 1.05. The means are those of
-fits to public curves (docs/acceptance.md); the widths are 1.5 times the spread seen, because those curves come from few
-sources. That alternates fall off faster where the first choice is surer (s grows with mu) is the part that matters: it was
-learned on block-16 drafters and holds on the EAGLE-3 trees of depth 7, which had no part in it.
+Prior. mu is flat. The others are normal: delta 0.4 +- 0.31, sigma 1.7 +- 1.0, s (1.3 + 0.45 mu) +- 0.87. The means are
+those of fits to public curves (docs/acceptance.md), the widths 1.25 times the spread seen there. That alternates fall
+off faster where the first choice is surer (s grows with mu) is the part that matters. It was seen on block-16 drafters
+and holds on EAGLE-3 trees of depth 7, which had no part in these means.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ BASE_SD_FRAC = 0.015
 """Relative misfit of the family and run-to-run spread that no number of rounds removes."""
 
 _ROUND_VAR_FRAC2 = 0.06
-"""Relative variance of one round that differs between two runs on the same prompts. Per-round SD / mean is 0.34 to 0.50 on
-public traces (variance 0.12 to 0.25); runs on the same prompts share most of it."""
+"""Relative variance of one round that differs between two runs on the same prompts. Per-round SD / mean is 0.34 to
+0.50 on public traces (variance 0.12 to 0.25); runs on the same prompts share most of it."""
 
 UNKNOWN_ROUNDS = 340
 """Rounds assumed where a point does not say: the noise is then 2 %."""
@@ -99,7 +99,8 @@ class Posterior:
     draws: FloatArray
     """(512, u): mixture weights of each draw over ``used``."""
     misfit: float
-    """Root mean square of the standardised residuals of the best curve; above 1 the points scatter more than assumed."""
+    """Root mean square of the standardised residuals of the best curve; above 1 the points scatter more than
+    assumed."""
 
     def mean(self, table: CurveTable, budgets: NDArray[np.int64]) -> FloatArray:
         """Posterior mean of the accept length at budgets (n,)."""

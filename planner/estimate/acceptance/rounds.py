@@ -1,10 +1,11 @@
 """Exact mode: accept length at any budget from logged rounds, each with the drafter's top-k marginals.
 
-Where an engine logs the marginals of each round (and, for calibration, the rank of the token that the target chose), nothing has
-to be assumed about their shape: the tree of each round is built and the trees are averaged. Marginals are never averaged over
-rounds first: that gives a static tree, which under-predicts.
+Where an engine logs the marginals of each round (and, for calibration, the rank of the token that the target chose),
+nothing has to be assumed about their shape: the tree of each round is built and the trees are averaged. Marginals are
+never averaged over rounds first: that gives a static tree, which under-predicts.
 
-The drafter's confidence is calibrated first, one temperature per depth: the surrogate trusts it, and drafters are overconfident.
+The drafter's confidence is calibrated first, one temperature per depth: the surrogate trusts it, and drafters are
+overconfident.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from planner.domain import Estimate, Provenance
 from planner.errors import InputError, Problem
 from planner.estimate.acceptance.family import MAX_BUDGET
 from planner.estimate.acceptance.gains import best_first_gains, chain_gains, spine_gains
-from planner.estimate.acceptance.interval import as_estimates, band, correlated_noise, read_budgets
+from planner.estimate.acceptance.interval import as_estimates, band, correlated_noise, read_budgets, spread_indices
 from planner.estimate.acceptance.posterior import BASE_SD_FRAC, N_DRAWS
 
 __all__ = ["RoundsAcceptance", "acceptance_from_rounds", "calibrate_depths"]
@@ -49,8 +50,8 @@ def calibrate_depths(marginals: ArrayLike, target_rank: ArrayLike) -> FloatArray
 
     Args:
         marginals: (rounds, depths, ranks).
-        target_rank: rank of the target's token among the alternates, (rounds, depths); ``ranks`` or more where it is not among
-            them, -1 where the round did not get that deep (its path was wrong before).
+        target_rank: rank of the target's token among the alternates, (rounds, depths); ``ranks`` or more where it is
+            not among them, -1 where the round did not get that deep (its path was wrong before).
 
     Returns:
         (depths,), between 0.25 and 4; 1 leaves the marginals as they are.
@@ -91,7 +92,7 @@ class RoundsAcceptance:
 
     @property
     def max_accept_len(self) -> int:
-        return self.marginals.shape[1] + 1
+        return int(self.marginals.shape[1]) + 1
 
     def per_round(self, budgets: ArrayLike, *, topk: int | None = None) -> FloatArray:
         """Expected accept length of each round's own tree at budgets (n,): (rounds, n)."""
@@ -144,18 +145,18 @@ class RoundsAcceptance:
 
     def predict_chain(self, n_drafted: int | Sequence[int]) -> Estimate | tuple[Estimate, ...]:
         """Accept length of the first-choice chain."""
-        return self.predict(n_drafted, topk=1)  # type: ignore[arg-type]
+        return self.predict(n_drafted, topk=1)
 
     def sample(self, budgets: ArrayLike, n_samples: int = 256, seed: int = 0, *, topk: int | None = None) -> FloatArray:
-        """Joint draws, shape (n_samples, n_budgets): rounds resampled, and the noise of a run shared between budgets."""
-        if n_samples < 1:
-            raise InputError([Problem("n_samples must be at least 1", field="n_samples", value=n_samples)])
+        """Joint draws, shape (n_samples, n_budgets): rounds resampled, and the noise of a run shared between
+        budgets."""
         wanted, _ = read_budgets(budgets, largest=MAX_BUDGET)
         _, draws = self._draws(wanted, topk)
         rng = np.random.default_rng(seed)
+        pick = spread_indices(rng, len(draws), n_samples)
         factor = correlated_noise(wanted, n_samples, self.noise_frac, rng)
         cap = 1.0 + np.minimum(wanted, self.marginals.shape[1])
-        return np.clip(draws[rng.integers(len(draws), size=n_samples)] * factor, 1.0, cap)
+        return np.clip(draws[pick] * factor, 1.0, cap)
 
 
 def acceptance_from_rounds(
@@ -164,10 +165,10 @@ def acceptance_from_rounds(
     """Exact mode from logged rounds.
 
     Args:
-        marginals: (rounds, depths, ranks), probabilities of the top-k alternates of each depth, largest first. Log at least as
-            many alternates as the largest budget asked for, or the engine's topk.
-        target_rank: rank of the target's token, (rounds, depths), see :func:`calibrate_depths`. Without it the drafter's
-            confidence is taken as it is and answers are marked extrapolated.
+        marginals: (rounds, depths, ranks), probabilities of the top-k alternates of each depth, largest first. Log at
+            least as many alternates as the largest budget asked for, or the engine's topk.
+        target_rank: rank of the target's token, (rounds, depths), see :func:`calibrate_depths`. Without it the
+            drafter's confidence is taken as it is and answers are marked extrapolated.
         spine_guarantee: the engine puts the whole first-choice chain into the tree first.
 
     Raises:

@@ -1,8 +1,8 @@
 """Optimal tree for given positional acceptance: Sequoia's dynamic programme (arXiv:2402.12374), as a comparison.
 
-It takes one acceptance probability per rank (or per depth and rank) for all rounds, so its tree is the same in each round. Real
-trees adapt to the round: a static tree from population marginals is 7 to 20 % below the measured accept length at budgets of
-8 to 64 on public traces (docs/acceptance.md), which is why plans do not use it.
+It takes one acceptance probability per rank (or per depth and rank) for all rounds, so its tree is the same in each
+round. Real trees adapt to the round: on rounds of mixed ease a static tree built from the mean marginals comes out 10
+to 20 % low at budgets of 4 to 64 (docs/acceptance.md), which is why plans do not use it.
 """
 
 from __future__ import annotations

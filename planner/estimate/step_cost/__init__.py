@@ -10,8 +10,14 @@ from planner.estimate.step_cost.batch import (
     StepColumns,
     attention_backend_code,
 )
-from planner.estimate.step_cost.calibration import Calibration, CalibrationRow, read_calibration, write_calibration
-from planner.estimate.step_cost.default import default_model
+from planner.estimate.step_cost.calibration import (
+    Calibration,
+    CalibrationRow,
+    read_calibration,
+    report_lines,
+    write_calibration,
+)
+from planner.estimate.step_cost.default import calibrated_model, default_model
 from planner.estimate.step_cost.model import StepCostModel, StepDomain
 
 __all__ = [
@@ -26,8 +32,10 @@ __all__ = [
     "StepCostModel",
     "StepDomain",
     "attention_backend_code",
+    "calibrated_model",
     "default_model",
     "fit_step_cost",
     "read_calibration",
+    "report_lines",
     "write_calibration",
 ]

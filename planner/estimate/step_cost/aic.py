@@ -1,4 +1,4 @@
-"""Adapter: kernel tables from an installed ``aiconfigurator-core`` (extra ``aic``), for any system and model shape in it.
+"""Adapter: kernel tables from an installed ``aiconfigurator-core`` (extra ``aic``), for any system and shape in it.
 
 The package holds kernel latencies that NVIDIA measured (Apache-2.0). This module selects what a model needs and lays it
 out as :class:`planner.estimate.step_cost.kernels.KernelTable`. The tables that ship with the planner were built by it
@@ -20,8 +20,10 @@ from planner.estimate.step_cost.kernels import FloatArray, Grid, KernelTable
 __all__ = ["build_kernel_table", "list_systems", "moe_shapes"]
 
 _GEMM_M = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096, 8192, 16384)
-_MOE_TOKENS = (1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048, 3072)
-_MOE_TOKENS = (*_MOE_TOKENS, 4096, 6144, 8192, 12288, 16384)
+_MOE_TOKENS = (
+    *(1, 2, 4, 8, 16, 32, 48, 64, 80, 96, 128, 160, 192, 256, 320, 384, 512, 768),
+    *(1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384),
+)
 _DISTRIBUTIONS = ("balanced", "power_law_1.01", "power_law_1.2")
 
 MoeShape = tuple[int, int, int, int]

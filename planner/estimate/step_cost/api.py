@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.data.load import load_drafter, load_hardware, load_model
 from planner.domain import DrafterProfile, Estimate, HardwareProfile, ModelProfile, Provenance
 from planner.errors import DomainError, InputError, Problem, nearest_hint
+from planner.estimate.step_cost.batch import SPECULATION_KINDS, StepBatch
 from planner.estimate.step_cost.calibration import Calibration, CalibrationRow
 from planner.estimate.step_cost.default import base_posterior, uncalibrated_model
 from planner.estimate.step_cost.features import build_features
 from planner.estimate.step_cost.fit import fit_posterior
+from planner.estimate.step_cost.kernels import KernelTable
 from planner.estimate.step_cost.model import StepCostModel, StepDomain
 from planner.estimate.step_cost.parameters import PARAMETER_NAMES, ParameterPosterior
 from planner.estimate.step_cost.rows import RowGroup, read_rows
@@ -33,11 +34,11 @@ _CONTRADICTION_FRAC = 0.25
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What picks a kernel cost: framework, model (with its weight format) and whether a drafter runs."""
+    """What picks a kernel cost: framework, model (with its weight format) and the drafter that runs."""
 
     framework: str
     model: ModelProfile
-    drafted: bool
+    drafter: DrafterProfile | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,12 +53,14 @@ class StepCostFit:
     domain: StepDomain | None
     prior: ParameterPosterior | None = None
     """Parameters that a prediction without a fit starts from; None: the packaged ones."""
+    table: KernelTable | None = None
+    """Kernel table in place of the packaged one."""
     rows: tuple[CalibrationRow, ...] = ()
     measured_kinds: frozenset[int] = frozenset()
 
     def step_model(self, *, framework: str = "sglang") -> StepCostModel:
         """The vectorised model behind the fit, for the profile's own weight format."""
-        return self._model(_Kind(framework, self.model, self.drafter is not None))
+        return self._model(_Kind(framework, self.model, self.drafter))
 
     def predict(self, rows: Sequence[Row], *, outside: str = "mark") -> list[Estimate]:
         """Seconds of one step for each row, with a 90 % interval.
@@ -75,8 +78,9 @@ class StepCostFit:
             raise InputError(f"outside must be mark or refuse, got {outside!r}")
         questions = [{key: value for key, value in row.items() if key != "step_s"} for row in _listed(rows)]
         answers: dict[int, Estimate] = {}
-        for group in read_rows(questions, hardware=self.hardware, model=self.model, drafter=self.drafter):
-            model = self._model(_Kind(group.framework, group.model, group.drafted))
+        drafter = self.drafter or _named_drafter(questions)
+        for group in read_rows(questions, hardware=self.hardware, model=self.model, drafter=drafter):
+            model = self._model(_Kind(group.framework, group.model, drafter if group.drafted else None))
             columns = model.predict_columns(group.batch)
             far = self.domain.outside(group.batch) if self.domain is not None else np.zeros(group.batch.n_rows)
             for k, position in enumerate(group.index):
@@ -112,9 +116,10 @@ class StepCostFit:
         )
 
     def _model(self, group: _Kind) -> StepCostModel:
-        drafter = self.drafter if group.drafted else None
         base = base_posterior(group.framework, self.prior)
-        start = uncalibrated_model(self.hardware, group.model, drafter, framework=group.framework, posterior=base)
+        start = uncalibrated_model(
+            self.hardware, group.model, group.drafter, framework=group.framework, posterior=base, table=self.table
+        )
         if self.posterior is None:
             return start
         return StepCostModel(
@@ -152,6 +157,7 @@ def fit_step_cost(
     units_checked: bool = False,
     noise_frac: float = 0.03,
     prior: ParameterPosterior | None = None,
+    table: KernelTable | None = None,
 ) -> StepCostFit:
     """Fit the step cost of one system and model to measured steps.
 
@@ -169,22 +175,33 @@ def fit_step_cost(
         units_checked: the steps really are that long or short.
         noise_frac: expected relative error of a measurement about the model.
         prior: fitted parameters of other deployments to start from; the packaged ones by default.
+        table: kernel table in place of the packaged one (:func:`planner.estimate.step_cost.aic.build_kernel_table`).
 
     Raises:
         InputError: faults in rows; duplicated or contradictory observations; steps that look like milliseconds; fewer
             observations than ``free`` parameters.
     """
+    from planner.data.load import load_drafter, load_hardware, load_model
+
     hardware, target = load_hardware(hw), load_model(model)
     draft = load_drafter(drafter) if drafter is not None else None
     listed = _listed(rows)
+    draft = draft or _named_drafter(listed)
     movable = _movable(free, len(listed))
     if not listed:
-        return StepCostFit(hardware, target, draft, None, None, prior)
+        return StepCostFit(hardware, target, draft, None, None, prior, table)
     groups = read_rows(listed, hardware=hardware, model=target, drafter=draft, need_step=True)
     _check_repeats(listed, groups)
     start = base_posterior(_main_framework(groups), prior)
     models = [
-        uncalibrated_model(hardware, g.model, draft if g.drafted else None, framework=g.framework, posterior=start)
+        uncalibrated_model(
+            hardware,
+            g.model,
+            draft if g.drafted else None,
+            framework=g.framework,
+            posterior=start,
+            table=table,
+        )
         for g in groups
     ]
     if not units_checked:
@@ -192,19 +209,23 @@ def fit_step_cost(
     features = [build_features(m.costs, g.batch) for m, g in zip(models, groups, strict=True)]
     posterior = fit_posterior(features, [g.step_s for g in groups], start, noise_frac=noise_frac, free=movable)
     fitted: dict[int, float] = {}
-    kinds: set[int] = set()
+    kinds: dict[int, int] = {}
     for m, g in zip(models, groups, strict=True):
         value = StepCostModel(m.costs, posterior).predict_columns(g.batch).value_s
         fitted |= dict(zip(g.index, value.tolist(), strict=True))
-        kinds |= set(g.batch.speculation.astype(int).tolist())
+        kinds |= dict(zip(g.index, g.batch.speculation.astype(int).tolist(), strict=True))
     return StepCostFit(
         hardware=hardware,
         model=target,
         drafter=draft,
         posterior=posterior,
         domain=_domain(groups),
-        rows=tuple(CalibrationRow(dict(row), fitted[i]) for i, row in enumerate(listed)),
-        measured_kinds=frozenset(kinds),
+        prior=prior,
+        table=table,
+        rows=tuple(
+            CalibrationRow({**row, "kind": SPECULATION_KINDS[kinds[i]]}, fitted[i]) for i, row in enumerate(listed)
+        ),
+        measured_kinds=frozenset(kinds.values()),
     )
 
 
@@ -212,6 +233,15 @@ def _listed(rows: Sequence[Row]) -> list[Row]:
     if isinstance(rows, (str, bytes, Mapping)):
         raise InputError(f"rows must be a sequence of mappings, got one {type(rows).__name__}")
     return list(rows)
+
+
+def _named_drafter(rows: Sequence[Row]) -> DrafterProfile | None:
+    """The packaged drafter that the rows name, if it is one and the same; other drafters cost host terms alone."""
+    from planner.data.load import load_drafter, packaged_ids
+
+    known = set(packaged_ids("drafter"))
+    named = {str(row.get("draft")) for row in rows if isinstance(row, Mapping)} & known
+    return load_drafter(named.pop()) if len(named) == 1 else None
 
 
 def _movable(free: Sequence[str] | None, n_rows: int) -> NDArray[np.bool_] | None:
@@ -227,7 +257,7 @@ def _movable(free: Sequence[str] | None, n_rows: int) -> NDArray[np.bool_] | Non
         )
     if n_rows < len(set(free)):
         raise InputError(
-            f"{n_rows} observation{'s' if n_rows != 1 else ''} cannot fit {len(set(free))} parameters ({', '.join(free)})",
+            f"{n_rows} observation(s) cannot fit {len(set(free))} parameters ({', '.join(free)})",
             hint=f"measure at least {len(set(free))} different configurations, or free fewer parameters",
         )
     return np.array([name in free for name in PARAMETER_NAMES])
@@ -253,18 +283,7 @@ def _check_repeats(rows: Sequence[Row], groups: Sequence[RowGroup]) -> None:
     """Refuse an observation given twice, and repeats that contradict each other."""
     problems: list[Problem] = []
     for group in groups:
-        names = (
-            "tp_size",
-            "ep_size",
-            "attention_dp_size",
-            "q_len",
-            "speculation",
-            "running",
-            "context_tok",
-            "prompt_tok",
-        )
-        names = (*names, "output_tok", "cuda_graph", "cuda_graph_max_bs", "nvls", "allreduce_fusion")
-        names = (*names, "kv_bytes_per_element", "attention_backend", "accept_len")
+        names = [field.name for field in fields(StepBatch)]
         keys = np.column_stack([np.asarray(getattr(group.batch, name), dtype=float) for name in names])
         seen: dict[tuple[float, ...], list[int]] = {}
         for k in range(len(group.index)):

@@ -75,7 +75,7 @@ class StepBatch:
     """Prompt tokens computed for one request, after prefix hits; 0: no prefill interferes."""
     output_tok: NDArray[np.float64]
     accept_len: NDArray[np.float64]
-    """Tokens committed by one step: with ``output_tok`` it says how often a request ends and the next one's prefill runs."""
+    """Tokens committed by one step: with ``output_tok`` it says how often a request ends and a prefill runs."""
     cuda_graph: NDArray[np.bool_]
     cuda_graph_max_bs: NDArray[np.float64]
     """Largest captured batch of one attention-DP rank: a larger one runs eager."""

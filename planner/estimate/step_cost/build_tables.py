@@ -1,4 +1,5 @@
-"""Rebuild the packaged kernel tables: ``python -m planner.estimate.step_cost.build_tables FOLDER`` (needs the extra ``aic``).
+"""Rebuild the packaged kernel tables (needs the extra ``aic``):
+``python -m planner.estimate.step_cost.build_tables FOLDER``.
 
 What ships is a selection: eight systems, the mixture-of-experts shapes below, and grouped-query attention with head
 sizes 64 and 128. Everything else is built on demand with :func:`planner.estimate.step_cost.aic.build_kernel_table`.

@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 
 from planner.errors import DomainError, InputError, Problem
+from planner.estimate.step_cost.batch import SPECULATION_KINDS
 from planner.estimate.step_cost.model import StepDomain
 from planner.estimate.step_cost.parameters import PARAMETER_NAMES, PARAMETERS, ParameterPosterior
 
-__all__ = ["Calibration", "CalibrationRow", "read_calibration", "write_calibration"]
+__all__ = ["Calibration", "CalibrationRow", "read_calibration", "report_lines", "write_calibration"]
 
 _SCHEMA = 1
+_Z90 = 1.6448536269514722
+_DOMAIN = ("running", "q_len", "context_tok")
+_PLOT_HALF = 15
+_PLOT_FRAC = 0.15
+"""The residual plot spans plus and minus this fraction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +54,7 @@ class Calibration:
     @property
     def measured_kinds(self) -> frozenset[int]:
         """0 off, 1 chain, 2 tree: the kinds of steps among the observations."""
-        names = {"off": 0, "none": 0, "chain": 1, "tree": 2}
-        return frozenset(names[str(row.row.get("kind", "off"))] for row in self.rows)
+        return frozenset(SPECULATION_KINDS.index(str(row.row.get("kind", "off"))) for row in self.rows)
 
     def require(self, hardware: str, model: str) -> None:
         """Refuse another machine or model.
@@ -80,7 +85,7 @@ def write_calibration(calibration: Calibration) -> str:
         "drafter": calibration.drafter,
         "source": calibration.source,
         "residual_frac": posterior.residual_frac,
-        "domain": {name: list(getattr(calibration.domain, name)) for name in ("running", "q_len", "context_tok")},
+        "domain": {name: list(getattr(calibration.domain, name)) for name in _DOMAIN},
         "parameters": {
             parameter.name: {"mean": mean, "sd": spread, "unit": parameter.unit, "what": parameter.what}
             for parameter, mean, spread in zip(PARAMETERS, posterior.mean.tolist(), sd.tolist(), strict=True)
@@ -125,7 +130,7 @@ def read_calibration(text: str, *, name: str = "calibration") -> Calibration:
         raise InputError(
             [Problem(f"covariance must be {mean.size} x {mean.size} numbers", file=name, field="covariance")]
         )
-    domain = StepDomain(**{key: tuple(map(float, body["domain"][key])) for key in ("running", "q_len", "context_tok")})  # type: ignore[arg-type]
+    domain = StepDomain(**{key: tuple(map(float, body["domain"][key])) for key in _DOMAIN})  # type: ignore[arg-type]
     return Calibration(
         hardware=str(body["hardware"]),
         model=str(body["model"]),
@@ -135,6 +140,29 @@ def read_calibration(text: str, *, name: str = "calibration") -> Calibration:
         domain=domain,
         rows=_rows(body["observations"]),
     )
+
+
+def report_lines(calibration: Calibration) -> list[str]:
+    """What a reader wants to know of a calibration: residuals (as a plot in text), domain, coverage, parameters."""
+    residuals = np.array([row.residual_frac for row in calibration.rows])
+    width = _Z90 * calibration.posterior.residual_frac
+    inside = int((np.abs(residuals) <= width).sum())
+    lines = [f"step cost of {calibration.model} on {calibration.hardware}: {len(calibration.rows)} observations"]
+    lines.append("domain: " + ", ".join(f"{n} {getattr(calibration.domain, n)}" for n in _DOMAIN))
+    lines.append(
+        f"residuals: mean {np.abs(residuals).mean():.1%}, largest {np.abs(residuals).max():.1%}; "
+        f"{inside} of {residuals.size} inside the 90 % band of {width:.1%} (in-sample)"
+    )
+    for row in calibration.rows:
+        at = int(np.clip(round(_PLOT_HALF * (1 + row.residual_frac / _PLOT_FRAC)), 0, 2 * _PLOT_HALF))
+        bar = "".join("*" if i == at else "|" if i == _PLOT_HALF else "." for i in range(2 * _PLOT_HALF + 1))
+        measured = float(row.row["step_s"])  # type: ignore[arg-type]
+        name = row.row.get("id") or f"C={row.row.get('concurrency', 1)} q_len={row.row.get('q_len', 1)}"
+        lines.append(f"  {bar} {row.residual_frac:+7.1%}  {measured * 1e3:9.3g} ms  {name}")
+    sd = np.sqrt(np.diag(calibration.posterior.covariance))
+    for parameter, mean, spread in zip(PARAMETERS, calibration.posterior.mean, sd, strict=True):
+        lines.append(f"  {parameter.name:<22} {mean:.3g} +- {spread:.2g} {parameter.unit}")
+    return lines
 
 
 def _rows(observations: Sequence[Mapping[str, Any]]) -> tuple[CalibrationRow, ...]:

@@ -11,14 +11,16 @@ from planner.estimate.step_cost.build_calibrations import fit_prior
 from planner.estimate.step_cost.observations import (
     EXCLUDED,
     TPOT_SYSTEMS,
+    autoregressive_rows,
     field_rows,
-    qwen3_4b,
+    quoted_model,
     round_rows,
     tpot_rows,
 )
 from planner.estimate.step_cost.parameters import ParameterPosterior
+from planner.estimate.step_cost.rows import read_rows
 
-__all__ = ["evaluate_step_cost", "leave_gpu_out", "two_points_known"]
+__all__ = ["corners_known", "evaluate_step_cost", "launch_bounds_s", "leave_gpu_out", "two_points_known"]
 
 _MODEL = "kimi-k2.6"
 
@@ -94,20 +96,47 @@ def evaluate_step_cost() -> list[AccuracyRow]:
         rows.append(
             accuracy_row(
                 f"autoregressive TPOT, lowest and highest C known{tail}",
-                sum((errors for errors, _ in pairs), []),
-                inside=sum((inside for _, inside in pairs), []),
+                [error for errors, _ in pairs for error in errors],
+                inside=[hit for _, inside in pairs for hit in inside],
                 goal_mape=None if with_excluded else 0.045,
                 note=note,
             )
         )
-    errors, inside = corners_known(round_rows(), "h100", qwen3_4b())
+    errors, inside = corners_known(round_rows(), "h100", quoted_model("qwen3-4b"))
     note = "6 of the 14 measured points between the corners (quoted); on all 14 see docs/step_cost.md"
     rows.append(
         accuracy_row(
             "round time on a (C, q_len) grid, 4 corners known", errors, inside=inside, goal_mape=0.045, note=note
         )
     )
+    errors, inside = [], []
+    for model_id, measured in autoregressive_rows().items():
+        more = _compare(fit_step_cost(hw="b200", model=quoted_model(model_id)), measured)
+        errors, inside = errors + more[0], inside + more[1]
+    note = "Qwen3-4B, 8B, Coder-30B-A3B on one B200 with SGLang (DFlash Table 3): models that no fit has seen"
+    rows.append(
+        accuracy_row("autoregressive step of other models, nothing calibrated", errors, inside=inside, note=note)
+    )
     fit = fit_step_cost(field_rows(), hw="b300", model=_MODEL, drafter="kimi-k2.6-dflash", noise_frac=0.06)
     errors, inside = _compare(fit, field_rows(role="predict"))
     rows.append(accuracy_row("eager step, FN-08 and FN-14, from FN-01 to FN-03", errors, inside=inside))
     return rows
+
+
+def launch_bounds_s() -> list[tuple[str, tuple[float, float]]]:
+    """What the eager field notes leave for launches in one step: measured step minus host terms, (low, high) by note.
+
+    FN-08 spans its accept length (5.3 to 6.4 at 111 tok/s), FN-14 the two graph runs (285 and 303 tok/s).
+    """
+    fit = fit_step_cost(field_rows(), hw="b300", model=_MODEL, drafter="kimi-k2.6-dflash", noise_frac=0.06)
+    model = fit.step_model()
+    spans = {"FN-08": (5.3 / 111, 6.4 / 111), "FN-14": (3.8 * 4.48 / 303, 3.8 * 4.48 / 285)}
+    bounds = []
+    for group in read_rows(field_rows(role="predict"), hardware=fit.hardware, model=fit.model, drafter=fit.drafter):
+        parts = model.predict_columns(group.batch).parts
+        for k, position in enumerate(group.index):
+            name = str(field_rows(role="predict")[position]["id"])
+            rest = float(parts["host"][k] + parts["prefill"][k])
+            low, high = spans[name]
+            bounds.append((name, (low - rest, high - rest)))
+    return bounds

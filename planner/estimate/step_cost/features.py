@@ -7,11 +7,13 @@ and ``layer_launch_s`` is a column only where the host is slower than the GPU (e
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.domain import Provenance
 from planner.estimate.step_cost.batch import StepBatch, attention_backend_code
 from planner.estimate.step_cost.costs import KernelCosts, captured_batch
 from planner.estimate.step_cost.kernels import FloatArray
@@ -31,8 +33,7 @@ GPU_COLUMNS = (
 """Columns of work on the GPU: without graphs the launches of the host hide them, or they hide the launches."""
 
 _OTHER_KERNEL_FRAC = 0.5
-"""Triton where the table holds TensorRT-LLM's kernel: on RTX PRO 6000 (Triton) the MLA decode table lies between 1.1 and
-2 times the bandwidth-scaled one of B300."""
+"""Assumed: Triton's MLA decode against TensorRT-LLM's on one GPU is not in any public table."""
 
 _I = {name: i for i, name in enumerate(PARAMETER_NAMES)}
 
@@ -54,6 +55,8 @@ class Features:
     verify_context_tok: FloatArray
     """Context of a verify step (0 without speculation): no table holds q_len above 1."""
     extrapolated: NDArray[np.bool_]
+    grounds: Mapping[str, Provenance]
+    """Weakest ground of each part over the rows."""
     nvls: NDArray[np.bool_]
 
     def effective(self, theta: FloatArray) -> FloatArray:
@@ -82,30 +85,30 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
     captured = np.where(eager, per_rank, captured_batch(per_rank, speculative, batch.cuda_graph_max_bs))
     code = (batch.tp_size * 64 + batch.ep_size) * 64 + batch.attention_dp_size
     code = (code * 2 + eager) * 4 + np.round(batch.kv_bytes_per_element)
+    grounds: dict[str, Provenance] = {}
     for value in np.unique(code):
         rows = np.flatnonzero(code == value)
         first = rows[0]
         tp, ep, dp = (int(column[first]) for column in (batch.tp_size, batch.ep_size, batch.attention_dp_size))
         graph = not bool(eager[first])
-        rank_tokens = captured[rows] * batch.q_len[rows]
-        tokens = rank_tokens * dp
+        kv_bytes = float(batch.kv_bytes_per_element[first])
+        tokens = captured[rows] * batch.q_len[rows] * dp
         moe, spread[rows], beyond = costs.moe_s(tokens, tp, ep)
         columns[rows, _I["moe_scale"]] = moe
-        columns[rows, _I["dense_scale"]] = costs.dense_s(rank_tokens, tp, dp)
+        columns[rows, _I["dense_scale"]] = costs.dense_s(tokens, tp, dp)
         columns[rows, _I["comm_scale"]] = costs.comm_s(tokens, tp, dp, graph=graph)
-        attention, far = costs.attention_s(
-            captured[rows], batch.context_tok[rows], tp, dp, float(batch.kv_bytes_per_element[first])
-        )
+        attention, far = costs.attention_s(captured[rows], batch.context_tok[rows], tp, dp, kv_bytes)
         columns[rows, _I["attention_scale"]] = attention
-        read = costs.kv_read_s(
-            captured[rows], batch.context_tok[rows], tp, dp, float(batch.kv_bytes_per_element[first])
-        )
+        read = costs.kv_read_s(captured[rows], batch.context_tok[rows], tp, dp, kv_bytes)
         columns[rows, _I["verify_attention_frac"]] = (batch.q_len[rows] - 1) * read
         extrapolated[rows] = beyond | far
         ends_per_step = batch.running[rows] * batch.accept_len[rows] / batch.output_tok[rows]
         columns[rows, _I["prefill_scale"]] = ends_per_step * costs.prefill_s(batch.prompt_tok[rows], tp, ep, dp)
         drafts = np.where(speculative[rows], costs.draft_s(captured[rows], max(tp // dp, 1)), 0.0)
         columns[rows, _I["draft_scale"]] = drafts
+        for part, ground in costs.grounds(tp, ep, dp, kv_bytes).items():
+            weak = Provenance.DATASHEET in (ground, grounds.get(part))
+            grounds[part] = Provenance.DATASHEET if weak else ground
     draft_layers = float(costs.drafter.n_layers) if costs.drafter is not None else 0.0
     n_layers = costs.model.n_layers + np.where(speculative, draft_layers, 0.0)
     columns[:, _I["layer_overhead_s"]] = costs.model.n_layers
@@ -118,4 +121,4 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
     other_kernel = (batch.attention_backend == attention_backend_code("triton")) & costs.table_attention_is_not_triton
     doubt = np.where(other_kernel, _OTHER_KERNEL_FRAC, 0.0)
     verify_context = np.where(batch.q_len > 1, batch.context_tok, 0.0)
-    return Features(columns, eager, n_layers, spread, doubt, verify_context, extrapolated, batch.nvls)
+    return Features(columns, eager, n_layers, spread, doubt, verify_context, extrapolated, grounds, batch.nvls)

@@ -1,4 +1,4 @@
-"""Fit of the step-cost parameters: a linear model with a prior and hard bounds, one posterior for all kinds of steps."""
+"""Fit of the step-cost parameters: a linear model with a prior and bounds, one posterior for all kinds of steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["fit_posterior"]
 
 _N_SWEEPS = 120
 _N_CHAINS = 64
-_NOISE_DEGREES = 4.0
+_NOISE_DEGREES = 12.0
 _NVLS = PARAMETER_NAMES.index("nvls_gain_frac")
 
 
@@ -30,7 +30,7 @@ def fit_posterior(
     """Posterior of the parameters given measured steps.
 
     The likelihood is normal with a relative error whose size is estimated with ``noise_frac`` as its prior guess (worth
-    four observations); the prior is ``start``. The mean and covariance are those of the normal posterior cut at the
+    twelve observations); the prior is ``start``. The mean and covariance are those of the normal posterior cut at the
     bounds, from Gibbs sampling with a fixed seed (cutting matters: one point cannot tell a term for each request from a
     term for each token, and neither can be below zero).
 
@@ -49,7 +49,6 @@ def fit_posterior(
     movable[_NVLS] = False
     y = np.concatenate([np.asarray(values, float) for values in step_s])
     theta = np.clip(start.mean, low, high)
-    prior_precision = np.linalg.inv(start.covariance + 1e-18 * np.eye(low.size) * np.diag(start.covariance).max())
     prior_precision = np.linalg.inv(start.covariance[np.ix_(movable, movable)])
     root = np.linalg.cholesky(prior_precision).T
     noise = noise_frac
@@ -77,7 +76,7 @@ def fit_posterior(
 
 def _scaled(features: Features, theta: FloatArray) -> FloatArray:
     """Columns at ``theta`` with the gain of NVLS applied (a column of the step as measured)."""
-    return features.effective(theta) / (1.0 + theta[_NVLS] * features.nvls)[:, None]
+    return np.asarray(features.effective(theta) / (1.0 + theta[_NVLS] * features.nvls)[:, None])
 
 
 def _truncated_moments(

@@ -1,9 +1,9 @@
 """Kernel latencies of one system as regular grids, and their interpolation.
 
-A grid is a dense array of seconds over sorted axes (tokens, bytes, batch ...). Lookups are linear in the logarithms of the
-axes and of the latency. Latencies are made monotone along every axis before use: measured tables are not (routing noise,
-kernel changes), and a search would exploit a dip. Outside its axes a grid continues at the slope of its last two points
-upward and stays flat downward; the caller learns which points were outside.
+A grid is a dense array of seconds over sorted axes (tokens, bytes, batch ...). Lookups are linear in the logarithms of
+the axes and of the latency. Latencies are made monotone along every axis before use: measured tables are not (routing
+noise, kernel changes), and a search would exploit a dip. Above its axes a curve continues at the slope of its last two
+points, below them it is flat; the caller learns which points were outside.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["FloatArray", "Grid", "KernelTable", "decode_table", "encode_table", "interpolate_log", "monotone"]
+__all__ = [
+    "FloatArray",
+    "Grid",
+    "KernelTable",
+    "bilinear",
+    "decode_table",
+    "encode_table",
+    "interpolate_log",
+    "monotone",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -159,3 +168,18 @@ def decode_table(arrays: Mapping[str, NDArray[np.generic]]) -> KernelTable:
     axes = [np.asarray(axis, dtype=float) for axis in header["axes"]]
     grids = _LazyGrids(axes, header["grids"], np.asarray(arrays["codes"]))
     return KernelTable(system=header["system"], grids=grids, source=header["source"])
+
+
+def bilinear(
+    values: FloatArray, x_axis: FloatArray, y_axis: FloatArray, x: FloatArray | float, y: FloatArray | float
+) -> FloatArray:
+    """Linear interpolation over the last two axes of ``values``, clipped to the axes."""
+    x_array, y_array = np.asarray(x, float), np.asarray(y, float)
+    i = np.clip(np.searchsorted(x_axis, x_array, side="right") - 1, 0, max(x_axis.size - 2, 0))
+    j = np.clip(np.searchsorted(y_axis, y_array, side="right") - 1, 0, max(y_axis.size - 2, 0))
+    i_next, j_next = np.minimum(i + 1, x_axis.size - 1), np.minimum(j + 1, y_axis.size - 1)
+    u = np.clip((x_array - x_axis[i]) / np.where(i_next > i, x_axis[i_next] - x_axis[i], 1.0), 0.0, 1.0)
+    v = np.clip((y_array - y_axis[j]) / np.where(j_next > j, y_axis[j_next] - y_axis[j], 1.0), 0.0, 1.0)
+    low = values[..., i, j] * (1 - v) + values[..., i, j_next] * v
+    high = values[..., i_next, j] * (1 - v) + values[..., i_next, j_next] * v
+    return np.asarray(low * (1 - u) + high * u)

@@ -36,6 +36,9 @@ _Z90 = 1.6448536269514722
 _VERIFY_CONTEXT_TOK = 4096.0
 _EXTRAPOLATED_FRAC = 0.15
 _LONG_VERIFY_FRAC = 0.10
+_UNMEASURED_KIND_FRAC = 0.10
+"""A chain has no tree to build and may overlap its scheduling, worth 15 to 29 % (diffusion-sparked-tree FINDINGS): a
+kind that the calibration did not measure keeps this doubt."""
 _UNMEASURED_LINK_LOG = 1.1
 """Standard deviation of the log of all-reduce time on PCIe hosts that were not measured: community hosts with the same
 GPUs stand at 32 to 101 tok/s (rtx6kpro, Kimi K2.5), which their all-reduce alone must explain."""
@@ -113,7 +116,7 @@ class StepCostModel:
         return np.asarray(np.maximum(step, 1e-6) * np.exp(log_error) / gain)
 
     def _wide_frac(self, features: Features, batch: StepBatch) -> FloatArray:
-        """Relative standard deviation beside the residual: extrapolation, long contexts under verify, unmeasured kinds."""
+        """Relative standard deviation beside the residual: extrapolation, long verify contexts, unmeasured kinds."""
         variance = np.full(batch.n_rows, self.extra_frac**2)
         variance += np.where(features.extrapolated, _EXTRAPOLATED_FRAC**2, 0.0)
         doublings = np.log2(np.maximum(features.verify_context_tok, _VERIFY_CONTEXT_TOK) / _VERIFY_CONTEXT_TOK)
@@ -122,9 +125,8 @@ class StepCostModel:
             variance += (0.05 * self.domain.outside(batch)) ** 2
             for kind in (0, 1, 2):
                 if kind not in self.measured_kinds:
-                    # A chain has no tree to build; a kind that was never measured keeps its own doubt.
-                    variance += np.where(batch.speculation == kind, 0.07**2, 0.0)
-        return np.sqrt(variance)
+                    variance += np.where(batch.speculation == kind, _UNMEASURED_KIND_FRAC**2, 0.0)
+        return np.asarray(np.sqrt(variance))
 
     def _columns(self, features: Features, batch: StepBatch) -> StepColumns:
         theta = self.posterior.mean
@@ -157,7 +159,7 @@ class StepCostModel:
             low_s=value / width,
             high_s=value * width,
             parts=parts,
-            provenance=self._provenance(),
+            provenance=self._provenance(features),
             extrapolated=features.extrapolated | outside,
             notes=self.notes,
         )
@@ -165,16 +167,11 @@ class StepCostModel:
             array.setflags(write=False)
         return columns
 
-    def _provenance(self) -> dict[str, Provenance]:
-        known = self.costs.provenance
-        fitted = Provenance.FITTED if self.domain is not None else Provenance.ASSUMED
+    def _provenance(self, features: Features) -> dict[str, Provenance]:
         return {
-            "moe": known.get("moe", Provenance.DATASHEET),
-            "all_reduce": known.get("comm", Provenance.DATASHEET),
-            "dense": known.get("dense", Provenance.DATASHEET),
-            "attention": known.get("attention", Provenance.DATASHEET),
+            **features.grounds,
             "draft": Provenance.DERIVED,
-            "host": fitted,
+            "host": Provenance.FITTED if self.domain is not None else Provenance.ASSUMED,
             "prefill": Provenance.DERIVED,
             "hidden": Provenance.DERIVED,
             "saved": Provenance.MEASURED,

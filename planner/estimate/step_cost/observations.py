@@ -9,11 +9,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from planner.data.files import read_text
-from planner.data.hf_config import model_from_hf_config
 from planner.domain import ModelProfile
 
-__all__ = ["EXCLUDED", "TPOT_SYSTEMS", "Exclusion", "excluded", "field_rows", "qwen3_4b", "round_rows", "tpot_rows"]
+__all__ = [
+    "EXCLUDED",
+    "TPOT_SYSTEMS",
+    "Exclusion",
+    "autoregressive_rows",
+    "excluded",
+    "field_rows",
+    "quoted_model",
+    "round_rows",
+    "tpot_rows",
+]
 
 TPOT_SYSTEMS = ("b200", "h200")
 
@@ -23,8 +31,8 @@ Exclusion = tuple[str, str]
 EXCLUDED: tuple[Exclusion, ...] = (
     (
         "cfg635",
-        "15 rows say EP16 on 4 GPUs and list a quarter of the concurrency that their id says; their TPOT equals that of "
-        "the EP4 rows at the id's concurrency",
+        "15 rows say EP16 on 4 GPUs and list a quarter of the concurrency that their id says; their TPOT is near that "
+        "of the EP4 rows at the id's concurrency",
     ),
     (
         "h200_sxm_vllm_int4_agg_1024x8192_c16_tp8_0_ep1_0_605",
@@ -40,6 +48,8 @@ def excluded(row_id: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _tpot() -> tuple[Mapping[str, Any], ...]:
+    from planner.data.files import read_text
+
     lines = [line for line in read_text("observations/kimi_k25_tpot.csv").splitlines() if not line.startswith("#")]
     rows = []
     for entry in csv.DictReader(lines):
@@ -71,11 +81,13 @@ def tpot_rows(system: str, *, with_excluded: bool = False) -> list[dict[str, obj
 
 @lru_cache(maxsize=1)
 def _quoted() -> Mapping[str, Any]:
+    from planner.data.files import read_text
+
     return tomllib.loads(read_text("observations/steps.toml"))
 
 
 def field_rows(*, role: str = "calibrate") -> list[dict[str, object]]:
-    """Field notes as rows: ``calibrate`` (FN-01, FN-02, FN-03) or ``predict`` (FN-08, FN-14), steps derived from tok/s."""
+    """Field notes as rows, steps derived from tok/s: ``calibrate`` (FN-01 to FN-03) or ``predict`` (FN-08, FN-14)."""
     rows = []
     for entry in _quoted()["field"]:
         if entry["role"] == role:
@@ -102,6 +114,28 @@ def round_rows() -> list[dict[str, object]]:
     ]
 
 
-def qwen3_4b() -> ModelProfile:
-    """The model of the quoted round times, from its published configuration."""
-    return model_from_hf_config(_quoted()["round"]["config"], folder=Path("qwen3-4b"))
+def quoted_model(model_id: str) -> ModelProfile:
+    """The model of a quoted measurement (``qwen3-4b``, ``qwen3-8b``, ``qwen3-30b-a3b``), from its published shape."""
+    from planner.data.hf_config import model_from_hf_config
+
+    return model_from_hf_config(_quoted()["config"][model_id], folder=Path(model_id))
+
+
+def autoregressive_rows() -> dict[str, list[dict[str, object]]]:
+    """Plain decoding on one B200 with SGLang, by model id of :func:`quoted_model`."""
+    table = _quoted()["autoregressive"]
+    return {
+        entry["id"]: [
+            {
+                "id": f"{entry['id']} C={concurrency}",
+                "engine_version": table["engine_version"],
+                "tp_size": 1,
+                "concurrency": concurrency,
+                "context_tok": table["context_tok"],
+                "output_tok": table["output_tok"],
+                "step_s": concurrency / tok_per_s,
+            }
+            for concurrency, tok_per_s in zip(table["concurrency"], entry["tok_per_s"], strict=True)
+        ]
+        for entry in table["model"]
+    }

@@ -59,11 +59,11 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter(
         "verify_attention_frac",
         "1",
-        0.15,
-        0.15,
+        0.12,
+        0.13,
         0.0,
         1.0,
-        "part of the attention work that every further query token of a request repeats (0: KV read once for all, 1: once each)",
+        "part of reading the KV cache that every further query token of a request repeats (0: none, 1: all of it)",
         "no public table has q_len above 1: the two ends are known, the place between is not",
     ),
     Parameter(
@@ -129,32 +129,34 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter(
         "spec_step_s",
         "s",
-        3.5e-3,
+        3.0e-3,
         2.0e-3,
         0.0,
         20e-3,
-        "host time of a speculative step beside step_host_s (draft launch, tree build, accept), no overlap scheduling",
-        "Kimi K2.6 at C = 1, step minus kernels: 4.6 to 5.6 ms (field notes FN-01, FN-02); Qwen3-4B on one H100: about 2 ms",
+        "host time of a speculative step beside step_host_s (draft launch, tree build, accept)",
+        "step at C = 1 minus kernels and step_host_s: 1.9 and 2.4 ms with overlap (DFlash Table 3, Qwen3-4B and 8B on "
+        "B200); switching overlap off adds 2.7 ms (diffusion-sparked-tree, dspark, H100)",
     ),
     Parameter(
         "spec_request_s",
         "s",
         60e-6,
-        120e-6,
+        110e-6,
         0.0,
         2e-3,
         "host time of a speculative step for each running request, whatever its q_len",
-        "assumed: accepting, building and launching cost tens of microseconds a request on the host",
+        "growth of the step with C minus kernels: 0.13 ms a request with overlap (DFlash Table 3, B200), 0.2 ms more "
+        "without (diffusion-sparked-tree, dspark, H100); split between request and token is assumed",
     ),
     Parameter(
         "spec_row_s",
         "s",
+        6e-6,
         10e-6,
-        14e-6,
         0.0,
         0.3e-3,
         "host or GPU time of a speculative step for each verified token that no table holds",
-        "assumed: tree build, mask and sampling cost about ten microseconds a token",
+        "as spec_request_s: the same growth, if it goes with q_len",
     ),
     Parameter(
         "layer_launch_s",
@@ -207,7 +209,7 @@ class ParameterPosterior:
         draws = self.mean + rng.standard_normal((n_samples, self.mean.size)) @ root.T
         low = np.array([parameter.low for parameter in PARAMETERS])
         high = np.array([parameter.high for parameter in PARAMETERS])
-        return np.clip(draws, low, high)
+        return np.asarray(np.clip(draws, low, high))
 
 
 def prior(

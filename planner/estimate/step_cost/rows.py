@@ -1,4 +1,4 @@
-"""Rows of measurements or questions, as people write them, into batches: defaults, spellings and every fault at once."""
+"""Rows of measurements or questions, as people write them, into batches: defaults, spellings, every fault at once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 
@@ -70,6 +71,28 @@ _KV_BYTES = {
     "fp8_e5m2": 1.0,
 }
 
+_MEANT = {
+    "tp": "tp_size",
+    "ep": "ep_size",
+    "dp": "attention_dp_size",
+    "dp_size": "attention_dp_size",
+    "isl": "context_tok",
+    "input_len": "context_tok",
+    "osl": "output_tok",
+    "output_len": "output_tok",
+    "batch": "concurrency",
+    "batch_size": "concurrency",
+    "running": "concurrency",
+    "kv_cache_dtype": "kv_dtype",
+    "dtype": "weight_dtype",
+    "drafter": "draft",
+    "budget": "q_len (budget + 1)",
+    "tpot_s": "step_s",
+    "step_ms": "step_s, in seconds",
+    "tpot_ms": "step_s, in seconds",
+}
+"""Names that other tools use: reading past them would mean a default where a value was given."""
+
 _FIT_FRAC = 0.8
 """Weights above this share of one GPU's memory need more than one."""
 
@@ -95,7 +118,7 @@ def default_tp_size(hardware: HardwareProfile, model: ModelProfile) -> int:
 
 
 def framework_of(engine_version: object) -> str:
-    """``vllm`` or ``sglang`` from an engine version: by its name, or by the number (SGLang stands at 0.5, vLLM at 0.6 and above)."""
+    """``vllm`` or ``sglang`` from an engine version: by name, or by number (SGLang is at 0.5, vLLM above)."""
     text = str(engine_version).lower()
     if "vllm" in text:
         return "vllm"
@@ -180,7 +203,7 @@ def read_rows(
     """Group rows by framework, weight format and whether a drafter runs, with defaults filled (:data:`ROW_DEFAULTS`).
 
     Args:
-        rows: mappings; unknown fields are refused.
+        rows: mappings. A field that looks like a misspelt one is refused; other fields are the caller's own.
         need_step: whether each row must have a measured ``step_s``.
 
     Raises:
@@ -194,8 +217,10 @@ def read_rows(
             problems.append(Problem(f"row {position} is a {type(row).__name__}, not a mapping of field to value"))
             continue
         reader = _Reader(row, position, problems)
-        for field in sorted(set(row) - ROW_FIELDS):
-            reader.fault(field, "unknown field", nearest_hint(str(field), sorted(ROW_FIELDS)))
+        for field in sorted(str(name) for name in set(row) - ROW_FIELDS):
+            meant = _MEANT.get(field) or next(iter(get_close_matches(field, ROW_DEFAULTS, n=1, cutoff=0.75)), None)
+            if meant is not None:
+                reader.fault(field, "unknown field", f"write {meant}")
         values, step_s, drafted, dtype = _read_row(reader, hardware, model, drafter, need_step=need_step)
         framework = "sglang" if reader.absent("engine_version") else framework_of(row["engine_version"])
         own = model if dtype is None else _with_dtype(model, dtype)
@@ -237,7 +262,7 @@ def _read_row(
     context_tok = reader.number("context_tok", 1024.0, 1)
     hit = reader.number("prefix_hit_frac", 0.0, 0)
     step_s = reader.number("step_s", math.nan, 0)
-    if need_step and (math.isnan(step_s) or step_s <= 0) and not any(p.field == "step_s" for p in reader.problems):
+    if need_step and (reader.absent("step_s") or step_s == 0):
         reader.fault("step_s", "a measured step_s in seconds, above zero, is needed to fit")
     values = {
         "tp_size": tp,

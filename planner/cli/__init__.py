@@ -1,0 +1,97 @@
+"""``plan-config``: arguments to the library, its answer to the terminal, its status to the exit code.
+
+Exit codes: 0 done (a safe plan, a clean check, a healthy log), 1 the answer is no (infeasible, findings, a cause),
+2 bad input. A bug keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from planner.cli.options import plan_options
+from planner.errors import PlannerError
+
+__all__ = ["main"]
+
+_COMMANDS = {
+    "hw": ("planner.cli.profiles", "hw", "Hardware profiles: list, show, validate."),
+    "model": ("planner.cli.profiles", "model", "Model profiles: list, show, validate."),
+    "drafter": ("planner.cli.profiles", "drafter", "Drafter profiles: list, show, validate."),
+    "limits": ("planner.cli.profiles", "limits", "Limits: list, show, validate."),
+    "predict": ("planner.cli.predict", "predict", "What a given launch would do."),
+    "reproduce": ("planner.cli.reproduce", "reproduce", "The field notes against the planner."),
+}
+"""Name -> (module, attribute, one line): a command's module is imported when the command runs."""
+
+EXIT_OK, EXIT_NO, EXIT_BAD_INPUT = 0, 1, 2
+
+
+class LazyGroup(click.Group):
+    """Subcommands by name; nothing of them is imported before one is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute, _ = _COMMANDS[cmd_name]
+        return getattr(importlib.import_module(module), attribute)  # type: ignore[no-any-return]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS:
+            from planner.errors import nearest_hint
+
+            ctx.fail(f"unknown command {args[0]!r}; {nearest_hint(args[0], sorted(_COMMANDS))}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry[2]) for name, entry in sorted(_COMMANDS.items())])
+
+
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@plan_options
+@click.option("--format", "format_", default="text", type=click.Choice(["text", "json", "argv", "env"]))
+@click.version_option(package_name="plan-config", prog_name="plan-config")
+@click.pass_context
+def cli(ctx: click.Context, format_: str, **given: Any) -> None:
+    """Plan a safe SGLang launch: plan-config --hw b300 --target-c 64"""
+    if ctx.invoked_subcommand is not None:
+        return
+    if given["hw"] is None and given["target_c"] is None:
+        click.echo(ctx.get_help())
+        ctx.exit(EXIT_OK)
+    from planner.cli.options import question_from
+    from planner.search.planning import make_plan
+
+    plan = make_plan(question_from(given))
+    if format_ == "json":
+        from planner.render.plan_json import plan_to_dict, render_json
+
+        click.echo(render_json(plan_to_dict(plan)), nl=False)
+    elif format_ == "text" or plan.launch is None:
+        from planner.render.plan_text import render_plan
+
+        click.echo(render_plan(plan), nl=False, err=format_ != "text")
+    else:
+        from planner.render.plan_text import render_argv, render_env
+
+        click.echo(render_argv(plan.launches) if format_ == "argv" else render_env(plan.launch), nl=False)
+    ctx.exit(EXIT_OK if plan.launch is not None and plan.status.value != "unknown" else EXIT_NO)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Entry point of ``plan-config``."""
+    try:
+        cli.main(args=argv, prog_name="plan-config", standalone_mode=True)
+    except PlannerError as error:
+        for line in str(error).splitlines():
+            print(f"plan-config: {line}", file=sys.stderr)
+        sys.exit(EXIT_BAD_INPUT)

@@ -1,0 +1,252 @@
+"""check(): the whole review of texts, files, words and running servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from planner.data import load_limits
+from planner.domain import Finding, HardwareProfile, Limit, ModelProfile
+from planner.errors import InputError, Problem
+from planner.parse import Launcher, ParsedFile, ParsedLaunch, Skipped, parse_argv, parse_path, parse_paths, parse_text
+from planner.review.context import build_contexts
+from planner.review.judge import in_order, judge
+from planner.domain.report import DecisionLine, LaunchReport, NotRead, Report, SetAside
+from planner.review.server import context_of_server
+from planner.review.subject import Subject, load_subject
+from planner.review.suppress import Settings, set_aside
+from planner.rules.base import Place
+from planner.rules.context import RuleContext
+
+__all__ = ["Reviewed", "check", "check_files", "check_server", "check_words", "review_file"]
+
+Predictor = Callable[[RuleContext], "tuple[tuple[tuple[str, float], ...], str | None]"]
+"""Gives predicted figures for a launch, or why there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """One file after review."""
+
+    parsed: ParsedFile
+    contexts: tuple[RuleContext, ...]
+    findings: tuple[Finding, ...]
+    launches: tuple[LaunchReport, ...]
+    set_aside: tuple[SetAside, ...] = ()
+    skipped: tuple[str, ...] = ()
+    unreadable: tuple[NotRead, ...] = field(default=())
+
+    def report(self) -> Report:
+        """The file's part of a report."""
+        return Report(
+            findings=self.findings,
+            launches=self.launches,
+            skipped=self.skipped,
+            unreadable=self.unreadable,
+            set_aside=self.set_aside,
+        )
+
+
+def check(
+    text_or_path: str | Path,
+    *,
+    hw: str | Path | HardwareProfile | None = None,
+    gpus: int | None = None,
+    model: str | Path | ModelProfile | None = None,
+    drafter: str | Path | None = None,
+    engine_version: str | None = None,
+    dialect: str | None = None,
+    form: str | None = None,
+    limits: Sequence[str | Path] = (),
+    settings: Settings | None = None,
+    baseline: frozenset[str] = frozenset(),
+) -> Report:
+    """Reviews a launch.
+
+    Args:
+        text_or_path: the text of a launch file, or a path to a file or folder (a :class:`~pathlib.Path`, or a string of
+            one line that names something that exists).
+        hw: hardware profile: id, TOML file or value. Without it rules about machines are silent.
+        gpus: GPUs that the launch has.
+        model: model profile, or the name of a model; without it the launch's own model path is looked up by name.
+        drafter: drafter profile.
+        engine_version: release, image tag, month or date; without it the image named in the file.
+        dialect: build with tree speculation.
+        form: form of the text (``shell``, ``kubernetes``, ...); told from name and content by default.
+        limits: TOML files with limits, added to the built-in ones.
+        settings: ``[tool.plan-config]`` of a project.
+        baseline: fingerprints of findings that are set aside.
+
+    Raises:
+        InputError: an option that names nothing. Faults of the launch are in the report.
+    """
+    subject = load_subject(
+        hw=hw, gpus=gpus, model=model, drafter=drafter, engine_version=engine_version, dialect=dialect
+    )
+    bounds = load_limits(limits)
+    if isinstance(text_or_path, Path) or _names_a_path(text_or_path):
+        return check_files(
+            [text_or_path], subject=subject, limits=bounds, form=form, settings=settings, baseline=baseline
+        )
+    parsed = parse_text(text_or_path, name="<text>", form=form)
+    return review_file(parsed, subject=subject, limits=bounds, settings=settings, baseline=baseline).report()
+
+
+def check_files(
+    paths: Sequence[str | Path],
+    *,
+    subject: Subject,
+    limits: Sequence[Limit] = (),
+    form: str | None = None,
+    settings: Settings | None = None,
+    baseline: frozenset[str] = frozenset(),
+    predict: Predictor | None = None,
+) -> Report:
+    """Reviews files and folders in one report."""
+    tree = parse_paths(paths, form=form)
+    parts = [
+        review_file(
+            parsed, subject=subject, limits=limits, settings=settings, baseline=baseline, predict=predict
+        ).report()
+        for parsed in tree.files
+    ]
+    return merge(parts, tree.skipped)
+
+
+def check_words(words: Sequence[str], *, subject: Subject, limits: Sequence[Limit] = ()) -> Report:
+    """Reviews a command line that is already split into words."""
+    return review_file(parse_argv(words), subject=subject, limits=limits).report()
+
+
+def check_server(info: Mapping[str, Any], *, name: str, subject: Subject, limits: Sequence[Limit] = ()) -> Report:
+    """Reviews what a running server reports about itself (the answer of ``/server_info``).
+
+    Raises:
+        InputError: the answer does not hold the arguments of a server.
+    """
+    context = context_of_server(info, name=name, subject=subject)
+    findings, skipped = judge([context], [Place(1, 1)], file=name, limits=limits)
+    launch = _launch_report(context, None, name, None)
+    return Report(findings=findings, launches=(launch,), skipped=skipped)
+
+
+def merge(parts: Sequence[Report], skipped: Sequence[Skipped] = ()) -> Report:
+    """One report of several."""
+    return Report(
+        findings=in_order(finding for part in parts for finding in part.findings),
+        launches=tuple(launch for part in parts for launch in part.launches),
+        skipped=(
+            *(line for part in parts for line in part.skipped),
+            *(f"{item.path}: {item.reason}" for item in skipped),
+        ),
+        unreadable=tuple(item for part in parts for item in part.unreadable),
+        set_aside=tuple(item for part in parts for item in part.set_aside),
+    )
+
+
+def review_file(
+    parsed: ParsedFile,
+    *,
+    subject: Subject,
+    limits: Sequence[Limit] = (),
+    settings: Settings | None = None,
+    baseline: frozenset[str] = frozenset(),
+    predict: Predictor | None = None,
+) -> Reviewed:
+    """Reviews one parsed file."""
+    launches = [launch for launch in parsed.launches if launch.launcher is not Launcher.ROUTER]
+    contexts = build_contexts(launches, subject)
+    starts = [Place(launch.span.line, launch.span.column) for launch in launches]
+    findings, skipped = judge(contexts, starts, file=parsed.name, limits=limits)
+    kept, aside, notes = set_aside(
+        findings,
+        inline=parsed.suppressions,
+        spans=[(launch.span.line, launch.span.end_line) for launch in launches],
+        settings=settings,
+        baseline=baseline,
+    )
+    return Reviewed(
+        parsed=parsed,
+        contexts=contexts,
+        findings=kept,
+        launches=tuple(
+            _launch_report(context, launch, parsed.name, predict)
+            for context, launch in zip(contexts, launches, strict=True)
+        ),
+        set_aside=aside,
+        skipped=(*subject.notes, *(f"{parsed.name}: {line}" for line in (*skipped, *notes))),
+        unreadable=tuple(
+            NotRead(file=problem.file or parsed.name, line=problem.line, reason=_reason(problem))
+            for problem in parsed.problems
+        ),
+    )
+
+
+def _reason(problem: Problem) -> str:
+    return f"{problem.message}; {problem.hint}" if problem.hint else problem.message
+
+
+def _names_a_path(text: str) -> bool:
+    if "\n" in text or len(text) > 4096 or not text.strip():
+        return False
+    try:
+        return Path(text).exists()
+    except (OSError, ValueError):
+        return False
+
+
+def _launch_report(
+    context: RuleContext, launch: ParsedLaunch | None, file: str, predict: Predictor | None
+) -> LaunchReport:
+    resolution = context.resolution
+    notes: list[str] = []
+    effective: tuple[tuple[str, Any], ...] = ()
+    decisions: tuple[DecisionLine, ...] = ()
+    if resolution is None:
+        notes.append("effective values need --hw" if context.hardware is None else "the engine could not be asked")
+    else:
+        notes.extend(resolution.notes)
+        if resolution.error is not None:
+            notes.append(f"the engine refuses: {resolution.error.error_type}: {resolution.error.message}")
+        effective = tuple((name, _held(value)) for name, value in sorted(resolution.effective.items()))
+        decisions = tuple(
+            DecisionLine(field=one.field, before=one.before, after=one.after, because=one.because, source=one.source)
+            for one in resolution.decisions
+        )
+    figures, why = predict(context) if predict is not None else ((), "not asked for")
+    return LaunchReport(
+        file=file,
+        line=launch.span.line if launch is not None else 1,
+        name=launch.name if launch is not None else None,
+        role=context.role,
+        condition=launch.condition if launch is not None else None,
+        engine_version=str(context.version),
+        hardware=context.hardware.id if context.hardware is not None else None,
+        model=context.facts.id if context.facts is not None else None,
+        asked=tuple(sorted(context.asked_values.items())),
+        unknown=tuple(sorted(context.launch.unknown)),
+        effective=effective,
+        decisions=decisions,
+        predicted=figures,
+        not_predicted=why,
+        notes=tuple(notes),
+    )
+
+
+def _held(value: object) -> Any:
+    """A value that stays as it is in a frozen report."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def parse_for_review(path: str | Path, form: str | None = None) -> ParsedFile:
+    """One file, parsed.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    parsed = parse_path(path, form=form)
+    if parsed.problems and not parsed.launches:
+        raise InputError(parsed.problems)
+    return parsed

@@ -1,0 +1,216 @@
+"""``make_prediction``: a launch in, figures out. Nothing is chosen, every broken limit is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from planner.data.field_notes import FieldRun, field_runs
+from planner.domain import BindingLimit, Candidate, Estimate, LaunchConfig, Prediction, Provenance, Speculation
+from planner.domain.table import CandidateTable
+from planner.engine.argv import read_argv
+from planner.engine.resolution import resolve
+from planner.errors import InputError
+from planner.limits import LimitContext, evaluate_limit, holds_in_plan
+from planner.search.cell import Cell
+from planner.search.effective import candidate_of
+from planner.search.explain import binding_of
+from planner.search.masks import Constraints, memory_columns
+from planner.search.models import load_models
+from planner.search.planning import request_for, target_of
+from planner.search.request import Question, Subject, load_subject, served_length
+from planner.search.sampled import Finalists
+from planner.search.score import AcceptColumns, Floats, score
+from planner.search.solve import CHUNKED_PREFILL_TOK, Solved, Target
+
+__all__ = ["make_prediction", "predict_candidate"]
+
+
+def make_prediction(
+    question: Question, launch: Sequence[str] | LaunchConfig, *, accept_len: float | None = None
+) -> Prediction:
+    """What ``launch`` would do under the question's workload.
+
+    Raises:
+        InputError: bad input, every problem at once.
+        EngineRefusal: the engine would refuse the launch.
+        MissingDataError: nothing to predict from.
+    """
+    subject = load_subject(question)
+    target = target_of(subject)
+    if isinstance(launch, LaunchConfig):
+        config = launch
+    else:
+        read = read_argv(tuple(launch), version=target.version, dialect=target.dialect.id)
+        if read.problems:
+            raise InputError(read.problems)
+        config = read.launch
+    drafter = subject.drafter
+    resolution = resolve(
+        config,
+        hardware=subject.hardware,
+        model=subject.model,
+        drafter=drafter,
+        engine_version=target.version,
+        dialect=target.dialect.id,
+    )
+    if resolution.error is not None:
+        raise resolution.error
+    candidate = candidate_of(resolution, dialect=target.dialect, drafter=drafter)
+    return predict_candidate(subject, question, target, candidate, accept_len=accept_len)
+
+
+def predict_candidate(
+    subject: Subject, question: Question, target: Target, candidate: Candidate, *, accept_len: float | None = None
+) -> Prediction:
+    """Figures for one resolved candidate.
+
+    With ``accept_len`` the accept length is taken as measured; with None, and a run of that budget on record whose
+    accept length the model does not reproduce (FN-08), both are used: the model's in ``predicted``, the measured one
+    under the constant-step assumption.
+    """
+    drafter = subject.drafter if candidate.speculation is not Speculation.OFF else None
+    models = load_models(subject.hardware, subject.model, drafter, subject.workload)
+    if accept_len is not None and candidate.speculation is not Speculation.OFF:
+        models = replace(models, acceptance=GivenAcceptance(accept_len))
+    workload = subject.workload
+    seats = candidate.max_running_requests // candidate.attention_dp_size * candidate.attention_dp_size
+    n_running = float(min(workload.target_c, max(1, seats) * candidate.replicas))
+    table = CandidateTable.of(candidate)
+    length = served_length(workload, subject.model)
+    scores = score(table, models, n_running=n_running, graph_max_bs=candidate.cuda_graph_max_bs or None)
+    request = request_for(question, subject, models, target)
+    solved = Solved(
+        request=request,
+        table=table,
+        scores=scores,
+        constraints=Constraints((), (1, 1, 1)),
+        memory=memory_columns(
+            table,
+            subject.model,
+            drafter,
+            workload,
+            n_running=n_running,
+            context_length_tok=length,
+            chunked_prefill_tok=float(CHUNKED_PREFILL_TOK),
+        ),
+        allowed=np.ones((1, 1, 1), dtype=bool),
+        rank=scores.tok_per_s,
+        n_candidates=1,
+        choice=Cell(0, 0, 0),
+    )
+    finalists = Finalists.of(solved, [0])
+    predicted = finalists.predicted(Cell(0, 0, 0), off_row=None)
+    skipped = (
+        []
+        if predicted.kv_capacity_tok >= predicted.kv_needed_tok
+        else [
+            f"the KV pool holds {predicted.kv_capacity_tok:,.0f} tokens a rank, "
+            f"{predicted.kv_needed_tok:,.0f} are needed: requests would queue or be retracted, the figure is too high"
+        ]
+    )
+    broken = broken_limits(subject, request.target, candidate, accept_len_frac=scores.accept.value)
+    return Prediction(
+        effective=candidate,
+        predicted=predicted,
+        constant_step=_constant_step(subject, candidate, predicted.accept_len, given=accept_len is not None),
+        broken=broken,
+        assumptions=tuple(scores.step.notes),
+        skipped=tuple(skipped),
+        sources=tuple(scores.step.notes),
+    )
+
+
+def broken_limits(
+    subject: Subject, target: Target, candidate: Candidate, *, accept_len_frac: Floats | None = None
+) -> tuple[BindingLimit, ...]:
+    """Limits that the candidate breaks on the known-good side."""
+    table = CandidateTable.of(candidate)
+    context = LimitContext(
+        subject.hardware,
+        subject.model,
+        subject.workload,
+        block_size=subject.drafter.block_size if subject.drafter is not None else None,
+        accept_len=accept_len_frac,
+    )
+    broken = []
+    for limit in subject.limits:
+        if not holds_in_plan(limit, target.version.release):
+            continue
+        verdict = evaluate_limit(limit, table, context)
+        if not bool(verdict.safe.all()):
+            broken.append(binding_of(verdict, Cell(0, 0, 0)))
+    return tuple(broken)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GivenAcceptance:
+    """An accept length that was measured on the traffic itself."""
+
+    accept_len: float
+    provenance: Provenance = Provenance.MEASURED
+    note: str = "given"
+
+    def columns(self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> AcceptColumns:
+        value = np.where(np.asarray(speculation) > 0, self.accept_len, 1.0)
+        return AcceptColumns(value, value, value)
+
+    def sample(
+        self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike, *, n_samples: int, seed: int
+    ) -> Floats:
+        value = np.where(np.asarray(speculation) > 0, self.accept_len, 1.0)
+        return np.broadcast_to(value, (n_samples, value.size)).copy()
+
+
+def _constant_step(subject: Subject, candidate: Candidate, accept: Estimate, *, given: bool) -> Estimate | None:
+    """tok/s if a step cost the same as in the measured run at the same concurrency, whatever its q_len.
+
+    Scales a graph run on record by the accept lengths: X x accept / accept of that run (field notes: 285 x 5.8 / 4.48
+    for budget 16). The accept length is the one given, else the measured one for that budget, else the model's.
+    """
+    runs = [run for run in field_runs() if (run.hardware, run.model) == (subject.hardware.id, subject.model.id)]
+    base = next(
+        (
+            run
+            for run in runs
+            if run.tok_per_s
+            and run.accept_len
+            and run.concurrency == subject.workload.target_c
+            and run.candidate.cuda_graph == candidate.cuda_graph
+            and run.candidate.speculation is Speculation.TREE
+        ),
+        None,
+    )
+    if base is None or candidate.speculation is not Speculation.TREE:
+        return None
+    assert base.tok_per_s is not None
+    assert base.accept_len is not None
+    value, low, high, ref = accept.value, accept.low, accept.high, "given" if given else "the model"
+    measured = _measured_accept(runs, candidate)
+    if measured is not None and not given:
+        assert measured.accept_len is not None
+        value = measured.accept_len
+        low, high, ref = measured.accept_low or value, measured.accept_high or value, measured.id
+    scale = base.tok_per_s / base.accept_len
+    return Estimate(
+        value=scale * value,
+        low=scale * low,
+        high=scale * high,
+        provenance=Provenance.DERIVED,
+        note=f"{base.id} x accept length {value:g} ({ref}) / {base.accept_len:g}, step taken as equal",
+    )
+
+
+def _measured_accept(runs: Sequence[FieldRun], candidate: Candidate) -> FieldRun | None:
+    """A run of the same budget whose accept length is on record."""
+    return next(
+        (
+            run
+            for run in runs
+            if run.ok and run.accept_len and run.candidate.budget == candidate.budget and run.accept_low is not None
+        ),
+        None,
+    )
