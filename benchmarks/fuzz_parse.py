@@ -15,8 +15,10 @@ from collections import Counter
 from pathlib import Path
 from types import FrameType
 
-from planner.parse import parse_text
+from planner.errors import InputError
+from planner.parse import ParsedFile, parse_text
 from planner.parse.detect import ALIASES
+from planner.parse.edit import RemoveFlag, SetEnv, SetFlag, apply_edits
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "parse"))
 
@@ -26,6 +28,23 @@ __all__ = ["main"]
 
 FORMS = [None, *sorted(ALIASES)]
 LIMIT_S = 5
+EDITED = 0.05
+"""Share of launches that are edited as well."""
+
+
+def edited(parsed: ParsedFile, rng: random.Random) -> None:
+    """Edits a launch: the edit is made and holds, or is refused."""
+    index = rng.randrange(len(parsed.launches))
+    flags = parsed.launches[index].flags
+    name = rng.choice(flags).name if flags else "--x"
+    value = rng.choice(["1", "a b", "it's", "$X", '"'])
+    edit = rng.choice([SetFlag(name, (value,)), SetFlag("--new", (value,)), RemoveFlag(name), SetEnv("X", value)])
+    try:
+        text = apply_edits(parsed, index, [edit])
+    except InputError:
+        return
+    if isinstance(edit, SetFlag) and value not in text and value == "1":
+        raise AssertionError("an edit was lost")
 
 
 def _too_slow(_number: int, _frame: FrameType | None) -> None:
@@ -57,7 +76,9 @@ def main() -> int:
                 for token in launch.argv:
                     if parsed.text[token.start : token.end] != token.raw:
                         raise AssertionError("a token is not where it says")
-                _ = launch.flags
+                if launch.flags and rng.random() < EDITED:
+                    edited(parsed, rng)
+                    tally["edited"] += 1
         except Exception:
             tally["raised"] += 1
             if tally["raised"] <= 10:

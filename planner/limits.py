@@ -43,7 +43,7 @@ class LimitVerdict:
     safe: Bools
     """On the known-good side, or outside the scope."""
     edge: Bools
-    """Not known bad: the untested interval is allowed too."""
+    """Not known bad: the untested interval is allowed too (without a known_bad it has no end)."""
 
     def allowed(self, risk: str) -> Bools:
         """Mask for ``--risk safe`` or ``edge``."""
@@ -82,8 +82,8 @@ def evaluate_limit(limit: Limit, table: CandidateTable, context: LimitContext) -
         value = quantity(limit.quantity, table, context)
         sign = 1.0 if limit.shape is LimitShape.AT_MOST else -1.0
         good = sign * value <= sign * limit.known_good + 1e-9
-        bad_from = limit.known_bad if limit.known_bad is not None else limit.known_good
-        not_bad = good | (sign * value < sign * bad_from - 1e-9)
+        bad_from = np.inf if limit.known_bad is None else sign * limit.known_bad
+        not_bad = good | (sign * value < bad_from - 1e-9)
     elif limit.shape is LimitShape.ONE_OF:
         assert limit.quantity is not None
         good = not_bad = _one_of(limit.quantity, limit.allowed, table, context)

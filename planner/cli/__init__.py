@@ -61,7 +61,7 @@ class LazyGroup(click.Group):
 @click.option("--format", "format_", default="text", type=click.Choice(["text", "json", "argv", "env"]))
 @click.version_option(package_name="plan-config", prog_name="plan-config")
 @click.pass_context
-def cli(ctx: click.Context, format_: str, **given: Any) -> None:
+def cli(ctx: click.Context, /, format_: str, **given: Any) -> None:
     """Plan a safe SGLang launch: plan-config --hw b300 --target-c 64"""
     if ctx.invoked_subcommand is not None:
         return

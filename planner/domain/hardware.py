@@ -51,8 +51,8 @@ class HardwareProfile(Sourced):
     fp8_flop_per_s: _Rate | None = None
     fp4_flop_per_s: _Rate | None = None
     allreduce_latency_s: Annotated[float, Field(gt=0)] | None = None
-    """Measured all-reduce of 16 KB over all GPUs of this host inside a CUDA graph. On PCIe it differs ninefold between
-    hosts, so that without it a prediction there has a wide interval."""
+    """Measured all-reduce of 16 KB over all GPUs of this host inside a CUDA graph. On PCIe it differs several times
+    between hosts, so that without it a prediction there has a wide interval."""
     power_w: Annotated[float, Field(gt=0)] | None = None
     """Board power limit of one GPU."""
     smem_per_block_bytes: _Count | None = None

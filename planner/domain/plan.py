@@ -111,7 +111,8 @@ class Comparison(Value):
     predicted: Predicted
     p_choice_better: float | None = None
     """Probability that the choice has the higher tok/s."""
-    launch: Launch | None = None
+    launches: tuple[Launch, ...] = ()
+    """What to run, where it is offered as a launch of its own."""
     note: str | None = None
 
 

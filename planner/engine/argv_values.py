@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 
 from planner.domain import ArgValue
 from planner.engine.flag_table import FlagKind, FlagSpec, FlagType
@@ -100,7 +101,7 @@ def _human_int(text: str) -> int:
     number, suffix = found.groups()
     if suffix.endswith("i") and "." in number:
         raise ValueError(text)
-    return int(number) * _FACTOR[suffix] if "." not in number else int(round(float(number) * _FACTOR[suffix]))
+    return int(Decimal(number) * _FACTOR[suffix])
 
 
 def _check_graph_config(label: str, text: str) -> None:

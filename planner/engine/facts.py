@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.domain import AttentionKind, DrafterProfile, HardwareProfile, ModelProfile, WeightDtype
+from planner.engine.architectures import (
+    DSA_ARCHITECTURES,
+    MLA_ARCHITECTURES,
+    MULTIMODAL_ARCHITECTURES,
+    SINK_ARCHITECTURES,
+)
 from planner.errors import InputError, Problem
 from planner.units import MIB
 
@@ -18,55 +24,6 @@ _TEXT_KEYS = ("thinker_config", "llm_config", "language_config", "text_config")
 """Sub-configs that hold the language model, strongest first (0.5.23 srt/utils/hf_transformers/common.py:582)."""
 _CONTEXT_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
 """Keys that give the context length, strongest first (0.5.23 srt/utils/hf_transformers/common.py:668)."""
-
-MLA_ARCHITECTURES = frozenset(
-    {
-        "BailingMoeV2_5ForCausalLM",
-        "BailingMoeV3ForCausalLM",
-        "BailingMoeV3VLForConditionalGeneration",
-        "DeepseekV2ForCausalLM",
-        "DeepseekV32ForCausalLM",
-        "DeepseekV3ForCausalLM",
-        "DeepseekV3ForCausalLMNextN",
-        "DotsVLMForCausalLM",
-        "Dots3NoteForCausalLM",
-        "Eagle3DeepseekV2ForCausalLM",
-        "GigaChat35ForCausalLM",
-        "Glm4MoeLiteForCausalLM",
-        "Glm5NextForConditionalGeneration",
-        "GlmMoeDsaForCausalLM",
-        "HYV4ForCausalLM",
-        "KimiK25ForConditionalGeneration",
-        "KimiK3ForConditionalGeneration",
-        "KimiLinearForCausalLM",
-        "KimiVLForConditionalGeneration",
-        "LongcatFlashForCausalLM",
-        "MiniCPM3ForCausalLM",
-        "MistralLarge3ForCausalLM",
-        "SarvamMLAForCausalLM",
-    }
-)
-"""Architectures with multi-head latent attention (0.5.23 srt/configs/model_config.py, _derive_model_shapes)."""
-
-DSA_ARCHITECTURES = frozenset(
-    {
-        "DeepseekV32ForCausalLM",
-        "DeepseekV3ForCausalLM",
-        "Dots3NoteForCausalLM",
-        "Glm5NextForConditionalGeneration",
-        "GlmMoeDsaForCausalLM",
-        "HYV4ForCausalLM",
-        "LongcatFlashForCausalLM",
-        "MistralLarge3ForCausalLM",
-        "PixtralForConditionalGeneration",
-    }
-)
-"""Architectures that use sparse attention when ``index_topk`` is in the config (model_config.py, is_deepseek_dsa)."""
-
-SINK_ARCHITECTURES = frozenset(
-    {"GptOssForCausalLM", "GraniteMoeSWAForCausalLM", "GraniteSWAForCausalLM", "IQuestQ1ForCausalLM"}
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Platform:
@@ -124,8 +81,9 @@ class ModelFacts:
     model_type: str
     text_model_type: str
     is_mla: bool
-    has_sub_config: bool
-    """Whether the language model sits in a sub-config (then the engine treats the model as multimodal)."""
+    takes_media: bool
+    """Whether the engine treats the model as multimodal: by its architecture, or because the language model sits in a
+    sub-config."""
     context_len: int
     quant: Config = field(default_factory=dict)
     """``quantization_config``; empty when there is none."""
@@ -240,7 +198,7 @@ def _from_config(config: Config, path: str | None) -> ModelFacts:
         model_type=str(config.get("model_type", "")),
         text_model_type=str(text.get("model_type", config.get("model_type", ""))),
         is_mla=is_mla,
-        has_sub_config=text is not config,
+        takes_media=text is not config or bool(MULTIMODAL_ARCHITECTURES & set(architectures)),
         context_len=context_len,
         quant=_named_quant(quant or {}),
         config=config,
@@ -288,7 +246,7 @@ def _from_profile(model: ModelProfile) -> ModelFacts:
         model_type="",
         text_model_type="",
         is_mla=model.attention_kind is AttentionKind.MLA,
-        has_sub_config=model.multimodal,
+        takes_media=model.multimodal,
         context_len=model.max_context_tok,
         quant=quant,
         text={"num_attention_heads": model.n_heads, "num_key_value_heads": model.n_kv_heads},
@@ -304,9 +262,7 @@ def draft_facts(drafter: DrafterProfile | None, config: Config | None) -> DraftF
         own = config.get("dflash_config") if isinstance(config.get("dflash_config"), Mapping) else {}
         block = (own or {}).get("block_size", config.get("block_size"))
         names = config.get("architectures") or [None]
-        return DraftFacts(
-            architecture=names[0], block_size=int(block) if block is not None else None, config=config
-        )
+        return DraftFacts(architecture=names[0], block_size=int(block) if block is not None else None, config=config)
     if drafter is None:
         return None
     block_size = drafter.block_size if drafter.algorithm in ("DFLASH", "DSPARK") else None

@@ -1,7 +1,7 @@
 """Makes a flag table from SGLang's source: names, aliases, types, choices, defaults. No help texts, nothing is run.
 
-Two forms of declaration are read: annotated fields with argument metadata (0.5.15 and later keep nearly all flags there),
-and ``parser.add_argument`` calls inside ``add_cli_args`` (all flags up to 0.5.13, the special ones later).
+Two forms of declaration are read: annotated fields with argument metadata (0.5.15 and later keep nearly all flags
+there), and ``parser.add_argument`` calls inside ``add_cli_args`` (all flags up to 0.5.13, the special ones later).
 """
 
 from __future__ import annotations

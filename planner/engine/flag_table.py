@@ -1,6 +1,6 @@
 """Flag table of one engine version: what its parser accepts, as facts.
 
-``prefix_matches`` follows argparse, whose abbreviations are on in SGLang: a unique prefix is accepted, two are an error.
+``prefix_matches`` follows argparse, whose abbreviations are on in SGLang: a unique prefix is accepted, two are not.
 """
 
 from __future__ import annotations

@@ -36,6 +36,11 @@ class Resolution:
     notes: tuple[str, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
     """What the launch gave, by the same names."""
+    env: tuple[tuple[str, str], ...] = ()
+    """Environment of the server as the launch sets it, with what resolution adds."""
+
+    is_mla: bool = False
+    """Whether the target has multi-head latent attention."""
 
     def decision(self, name: str) -> Decision | None:
         """The decision for a field, or None where it stayed as asked."""
@@ -108,6 +113,8 @@ def resolve(
         engine_version=version,
         notes=tuple(dict.fromkeys([*notes, *state.notes])),
         asked=dict(state.asked),
+        env=tuple(state.env.items()),
+        is_mla=state.model is not None and state.model.is_mla,
     )
 
 
@@ -147,7 +154,9 @@ def _run_dialect(state: State, dialect: Dialect, rules: Callable[[State], None])
     rules(state)
     state.set("tree of this build", where, speculative_algorithm=dialect.algorithm)
     if dialect.num_draft_tokens is DraftTokens.NODES_WITH_ROOT:
-        state.set("nodes with the root", where, speculative_num_draft_tokens=nodes or state.speculative_num_draft_tokens)
+        state.set(
+            "nodes with the root", where, speculative_num_draft_tokens=nodes or state.speculative_num_draft_tokens
+        )
         budget = state.speculative_num_draft_tokens - 1
     elif budget is None:
         budget = state.speculative_num_draft_tokens - 1

@@ -151,13 +151,14 @@ class SourceReader:
     def class_attribute(self, owner: ClassValue, name: str, depth: int = 0) -> Any:
         """Value of a class-level assignment; a member when the class is an enumeration."""
         for node in owner.node.body:
-            target = None
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                target = node.targets[0].id
-            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                target = node.target.id
-            if target == name and node.value is not None:  # type: ignore[union-attr]
-                value = self.evaluate(node.value, owner.module, {}, depth + 1)  # type: ignore[union-attr]
+                target, expression = node.targets[0].id, node.value
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+                target, expression = node.target.id, node.value
+            else:
+                continue
+            if target == name:
+                value = self.evaluate(expression, owner.module, {}, depth + 1)
                 return EnumMember(name, value) if self.is_enum(owner) else value
         return UNKNOWN
 
@@ -292,7 +293,11 @@ class SourceReader:
         function = self.evaluate(node.func, module, local, depth)
         if isinstance(function, FunctionValue) and not node.args and not node.keywords:
             return self._call(function, depth)
-        if isinstance(function, Opaque) and function.name in ("list", "set", "frozenset", "sorted", "tuple") and node.args:
+        if (
+            isinstance(function, Opaque)
+            and function.name in ("list", "set", "frozenset", "sorted", "tuple")
+            and node.args
+        ):
             items = self._iterable(self.evaluate(node.args[0], module, local, depth))
             return sorted(items) if function.name == "sorted" and items is not UNKNOWN else items
         if isinstance(function, Opaque) and function.name.endswith("field"):
@@ -342,4 +347,6 @@ class SourceReader:
         return value is not UNKNOWN and bool(value)
 
 
-_BUILTINS: dict[str, Any] = {name: Opaque(name) for name in ("list", "set", "frozenset", "sorted", "tuple", "int", "str", "float")}
+_BUILTINS: dict[str, Any] = {
+    name: Opaque(name) for name in ("list", "set", "frozenset", "sorted", "tuple", "int", "str", "float")
+}

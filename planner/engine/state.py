@@ -72,7 +72,8 @@ class State:
 
     def refuse(self, kind: str, message: str, where: str) -> NoReturn:
         """The engine raises here."""
-        raise EngineRefusal(kind, message, f"{self.version} {where}")
+        source = where if where.startswith("dialect ") else f"{self.version} srt/{where}"
+        raise EngineRefusal(kind, message, source)
 
     def value_error(self, message: str, where: str) -> NoReturn:
         self.refuse("ValueError", message, where)
@@ -103,7 +104,7 @@ class State:
                     before=_arg(before) if name in self.asked else None,
                     after=_arg(after),
                     because="; ".join(reasons),
-                    source=f"{self.version} srt/{where}",
+                    source=where if where.startswith("dialect ") else f"{self.version} srt/{where}",
                 )
             )
         return tuple(made)

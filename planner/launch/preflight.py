@@ -17,7 +17,7 @@ from planner.launch.host import Host, LocalHost
 from planner.launch.target import Target
 from planner.launch.verdict import Cause, JudgedError, Stage
 
-__all__ = ["CLIENT_MODULES", "Engine", "check_disk", "look", "preflight"]
+__all__ = ["CLIENT_MODULES", "Engine", "check_disk", "look", "preflight", "refuse_engine"]
 
 CLIENT_MODULES = ("sglang.benchmark.serving", "sglang.bench_serving")
 """SGLang's benchmark client, newest name first (0.5.23 has both, 0.5.12.post1 the second)."""
@@ -48,6 +48,7 @@ def look(
     folders: Sequence[str] = (),
     env: Mapping[str, str] | None = None,
     parse: bool = True,
+    prefix: Sequence[str] = (),
     timeout_s: float = 180.0,
 ) -> dict[str, Any]:
     """Runs the probe with ``python`` on the host and returns what it found.
@@ -64,9 +65,9 @@ def look(
         "modules": list(CLIENT_MODULES),
         "parse": parse,
     }
-    program = _program(host, python)
+    program = python if prefix else _program(host, python)
     done = host.run(
-        [program, "-W", "ignore", "-c", inspect.getsource(probe)],
+        [*prefix, program, "-W", "ignore", "-c", inspect.getsource(probe)],
         timeout_s=timeout_s,
         stdin=json.dumps(order),
         env=env,
@@ -110,6 +111,37 @@ def preflight(
         env={**dict(env or {}), **dict(target.env)},
         timeout_s=timeout_s,
     )
+    _refuse_engine(found, python)
+    if not found.get("port_free", True):
+        raise JudgedError(
+            "port-in-use",
+            f"{target.host}:{target.port} on {host.name}: {found.get('port_error')}; stop its holder or give --port",
+            stage=Stage.PREFLIGHT,
+        )
+    _check_space(found["free_bytes"], target, host.name, shm)
+    modules = found["modules"]
+    client = next((name for name in CLIENT_MODULES if modules.get(name)), None)
+    return Engine(python=python, version=found["sglang"], client=client)
+
+
+def refuse_engine(target: Target, host: Host, *, prefix: Sequence[str] = (), timeout_s: float = 180.0) -> str | None:
+    """Only the part of :func:`preflight` that concerns the engine, for a service whose port its predecessor still holds.
+
+    Args:
+        prefix: command that runs the interpreter, such as ``docker run --rm --interactive IMAGE``.
+
+    Raises:
+        InputError: no interpreter, no SGLang, or arguments that its parser refuses.
+    """
+    python = "python3" if prefix else target.python or "python3"
+    found = look(host, python, arguments=target.arguments, env=dict(target.env), prefix=prefix, timeout_s=timeout_s)
+    _refuse_engine(found, python)
+    version = found["sglang"]
+    return version if isinstance(version, str) else None
+
+
+def _refuse_engine(found: Mapping[str, Any], python: str) -> None:
+    """Raises InputError with everything that is wrong with the engine."""
     problems: list[Problem] = []
     if found.get("sglang") is None:
         problems.append(
@@ -136,16 +168,6 @@ def preflight(
         raise InputError(
             f"SGLang in {python} cannot be imported: {parser.get('stderr')}", "mend that environment first"
         )
-    if not found.get("port_free", True):
-        raise JudgedError(
-            "port-in-use",
-            f"{target.host}:{target.port} on {host.name}: {found.get('port_error')}; stop its holder or give --port",
-            stage=Stage.PREFLIGHT,
-        )
-    _check_space(found["free_bytes"], target, host.name, shm)
-    modules = found["modules"]
-    client = next((name for name in CLIENT_MODULES if modules.get(name)), None)
-    return Engine(python=python, version=found["sglang"], client=client)
 
 
 def _check_space(free: Mapping[str, int], target: Target, name: str, shm: str) -> None:

@@ -31,7 +31,7 @@ from planner.launch.target import Target
 from planner.launch.verdict import Cause, JudgedError, LaunchReport, Mismatch, Stage, StageReport
 from planner.launch.writing import write_atomically
 
-__all__ = ["Interrupted", "Measure", "Order", "Session", "Then", "run_launch"]
+__all__ = ["Interrupted", "Measure", "Order", "Session", "Then", "free_port", "interruptible", "run_launch"]
 
 _T = TypeVar("_T")
 
@@ -95,6 +95,7 @@ class Session:
         self.notes: list[str] = []
         self.observations: list[Observation] = []
         self._stopping = False
+        """A signal came, or the end has begun: further signals only hurry it."""
         host = order.host
         self.base_url = order.target.base_url
         if isinstance(host, SshHost) and host.forward is not None:
@@ -105,25 +106,16 @@ class Session:
     def _signals(self) -> Iterator[None]:
         """The first signal interrupts the work; one during the stop shortens it to a kill."""
 
-        def handle(number: int, _: FrameType | None) -> None:
-            if self._stopping:
-                if self.server is not None:
-                    self.server.kill()
-                return
-            raise Interrupted(number)
+        def again() -> bool:
+            if not self._stopping:
+                self._stopping = True
+                return False
+            if self.server is not None:
+                self.server.kill()
+            return True
 
-        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        try:
-            before = {number: signal.signal(number, handle) for number in numbers}
-        except ValueError:
-            # Not the main thread: whoever owns the process owns its signals.
+        with interruptible(again):
             yield
-            return
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     # -- the launch --------------------------------------------------------------------------------------------------
     def run(self) -> LaunchReport:
@@ -133,10 +125,11 @@ class Session:
             InputError: found before anything was started; nothing was changed.
             HostLostError: the host could not be reached before anything was started.
         """
-        judged = JudgedError(Cause.OK, "")
+        judged = JudgedError(Cause.INTERRUPTED, "")
         with self._signals():
             try:
                 self._work()
+                judged = JudgedError(Cause.OK, "")
             except JudgedError as error:
                 judged = error
             except HostLostError as error:
@@ -322,6 +315,28 @@ class Session:
             serving=serving,
             left_behind=0 if gone or remote else 1,
         )
+
+
+@contextlib.contextmanager
+def interruptible(swallow: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP raise :class:`Interrupted` in the body, unless ``swallow`` takes them."""
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if not swallow():
+            raise Interrupted(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    try:
+        before = {number: signal.signal(number, handle) for number in numbers}
+    except ValueError:
+        # Not the main thread: whoever owns the process owns its signals.
+        yield
+        return
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def run_launch(order: Order, ui: Ui) -> LaunchReport:

@@ -156,6 +156,13 @@ def read_plan_json(text: str, *, name: str) -> dict[str, Any]:
     return data
 
 
+def _pairs(data: Any, key: str) -> Any:
+    """An object under ``key`` as pairs, the form of the domain values."""
+    if isinstance(data, dict) and isinstance(data.get(key), dict):
+        return {**data, key: list(data[key].items())}
+    return data
+
+
 def target_from_plan(data: dict[str, Any], *, name: str = "plan", replica: int = 0) -> Target:
     """A target from the JSON of a plan. Keys that launching does not need are not looked at.
 
@@ -181,12 +188,14 @@ def target_from_plan(data: dict[str, Any], *, name: str = "plan", replica: int =
                 problems.append(Problem(fault["msg"], file=name, field=place))
             return None
 
-    launches = data.get("launches") or [data["launch"]]
+    data = {**data, "launch": _pairs(data["launch"], "env")}
+    data["launches"] = [_pairs(one, "env") for one in data.get("launches") or [data["launch"]]]
+    launches = data["launches"]
     if replica >= len(launches):
         raise InputError([Problem(f"the plan has {len(launches)} replicas", file=name, field="replica", value=replica)])
     launch: Launch | None = part("launch", Launch, launches[replica] if replica else data["launch"])
     expected: Candidate | None = part("effective", Candidate, data.get("effective"))
-    predicted: Predicted | None = part("predicted", Predicted, data.get("predicted"))
+    predicted: Predicted | None = part("predicted", Predicted, _pairs(data.get("predicted"), "memory_bytes"))
     workload: Workload | None = part("workload", Workload, data.get("workload"))
     versions: Versions | None = part("versions", Versions, data.get("versions"))
     if problems or launch is None:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from planner.errors import InputError, Problem
 from planner.parse.encoding import encode
 from planner.parse.env_layout import added_env, changed_env, removed_env
-from planner.parse.layout import Piece, added_flag, removed
+from planner.parse.layout import Piece, added_flag, removed, resized
 from planner.parse.model import EnvHow, EnvSetting, Flag, ParsedFile, ParsedLaunch, Token
 from planner.parse.reading import parse_text
 
-__all__ = ["Edit", "RemoveEnv", "RemoveFlag", "SetEnv", "SetFlag", "apply_edits", "unified_diff"]
+__all__ = ["Edit", "RemoveEnv", "RemoveFlag", "SetEnv", "SetFlag", "apply_edit", "apply_edits", "unified_diff"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def apply_edits(parsed: ParsedFile, launch: int, edits: Sequence[Edit]) -> str:
     """
     current, index = parsed, launch
     for edit in edits:
-        current, index = _one(current, index, edit)
+        current, index = apply_edit(current, index, edit)
     return current.text
 
 
@@ -76,7 +76,14 @@ def unified_diff(before: str, after: str, *, name: str) -> str:
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
-def _one(parsed: ParsedFile, index: int, edit: Edit) -> tuple[ParsedFile, int]:
+def apply_edit(parsed: ParsedFile, index: int, edit: Edit) -> tuple[ParsedFile, int]:
+    """The file with one edit made at its ``index``-th launch, read again, and where that launch is now.
+
+    Branches that no longer differ become one launch, so the index can change.
+
+    Raises:
+        InputError: as :func:`apply_edits`.
+    """
     launch = parsed.launches[index]
     if _holds(launch, edit):
         return parsed, index
@@ -129,8 +136,7 @@ def _attempts(text: str, launch: ParsedLaunch, edit: Edit) -> list[_Pieces]:
         return [
             _Pieces(_replaced, text, launch, last, edit.values, others, way) for way in ("definition", "use", "word")
         ]
-    anew = _Pieces(added_flag, text, launch, last.name, edit.values, "inside")
-    return [_Pieces(lambda: [*_flags_removed(text, launch, flags), *anew()])]
+    return [_Pieces(_resized, text, launch, last, edit.values, others)]
 
 
 def _found(launch: ParsedLaunch, edit: SetFlag | RemoveFlag) -> list[Flag]:
@@ -164,6 +170,10 @@ def _replaced(
             value = f"{flag.name}={value}"
         pieces.append((start, end, encode(value, layers, raw=text[start:end], keyed=launch.keyed)))
     return pieces
+
+
+def _resized(text: str, launch: ParsedLaunch, flag: Flag, values: Sequence[str], others: _Pieces) -> list[Piece]:
+    return [*others(), *resized(text, launch, flag, values)]
 
 
 def _used_once(text: str, token: Token) -> bool:

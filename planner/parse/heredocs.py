@@ -93,8 +93,13 @@ def _read(shell: Shell, text: Mapped, destination: str, state: State) -> None:
     if form is Form.SHELL:
         inner = shell.setting if not destination else replace(shell.setting, env=())
         inner = replace(
-            inner.with_env([item for item in state.env(shell.names) if item.exported]), condition=setting.condition
+            inner.with_env([item for item in state.env(shell.used) if item.exported]), condition=setting.condition
         )
         shell.out.script(text, inner, shell.depth)
     elif shell.depth < 6:
-        read_form(form, text, setting, shell.out, shell.depth + 1)
+        # The outer shell may put lines in: what it writes is known only in part.
+        shell.out.quiet += 1
+        try:
+            read_form(form, text, setting, shell.out, shell.depth + 1)
+        finally:
+            shell.out.quiet -= 1

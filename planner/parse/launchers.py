@@ -177,7 +177,7 @@ def _run_strings(words: Sequence[Field], setting: Setting, out: Collector, depth
         shown = word.shown
         if (" " in shown or "\n" in shown) and MENTION.search(shown) is not None:
             match = re.match(r"--?[a-z][\w-]*=", shown)
-            out.script(word.chars[match.end() if match else 0 :], setting, depth)
+            out.guess(word.chars[match.end() if match else 0 :], setting, depth)
     return len(out.drafts) > before
 
 

@@ -9,7 +9,7 @@ from planner.errors import InputError, Problem
 from planner.parse.encoding import encode
 from planner.parse.model import Flag, Form, ParsedLaunch, Token
 
-__all__ = ["Piece", "added_flag", "removed"]
+__all__ = ["Piece", "added_flag", "removed", "resized"]
 
 Piece = tuple[int, int, str]
 """Replace ``text[start:end]`` by the string."""
@@ -119,6 +119,43 @@ def _anchor(launch: ParsedLaunch, where: str) -> Token:
     return words[-1] if where != "first" or not launch.program else launch.program[-1]
 
 
+def resized(text: str, launch: ParsedLaunch, flag: Flag, values: Sequence[str]) -> list[Piece]:
+    """Gives an option another number of values: none, one or several."""
+    token = flag.token
+    if launch.keyed:
+        return [(token.start, _entry_end(text, flag), _entry(launch, token.raw, values))]
+    style = next((layer for layer in token.layers if layer.startswith("whole-")), "")
+    written = [encode(value, token.layers, raw=token.raw if style else "") for value in values]
+    if flag.joined:
+        name = encode(flag.name, token.layers, raw=token.raw if style else "")
+        return [(token.start, token.end, _between(text, token).join([name, *written]))]
+    pieces = [piece for value in flag.values for piece in _cut(text, launch, value.start, value.end)]
+    if not written:
+        return pieces
+    end = flag.values[-1].end if flag.values else token.end
+    if flag.values and _GAP.fullmatch(text, token.end, flag.values[0].start):
+        between = text[token.end : flag.values[0].start]
+        return [(token.end, end, "".join(between + word for word in written))]
+    return [*pieces, (token.end, token.end, "".join(_between(text, token) + word for word in written))]
+
+
+def _between(text: str, token: Token) -> str:
+    """What stands between a word and the next in the list that holds it."""
+    if _own_item(text, token):
+        return "\n" + text[text.rfind("\n", 0, token.start) + 1 : token.start]
+    return ", " if any(layer.startswith("whole-") for layer in token.layers) else " "
+
+
+def _entry(launch: ParsedLaunch, key: str, values: Sequence[str]) -> str:
+    """A key and its value as the form writes them."""
+    python = launch.form is Form.PYTHON
+    quoted = key.startswith(('"', "'"))
+    style = ("whole-python",) if python else ("whole-json",) if key.startswith('"') else ("whole-yaml-plain",)
+    items = [encode(value, style, keyed=True) for value in values] or ["True" if python else "true"]
+    value = items[0] if len(items) == 1 else "[" + ", ".join(items) + "]"
+    return f"{key}={value}" if python and not quoted else f"{key}: {value}"
+
+
 def _added_key(text: str, launch: ParsedLaunch, name: str, values: Sequence[str]) -> list[Piece]:
     """A key after the last one, written as the others are."""
     flags = [*launch.flags, *launch.switched_off]
@@ -131,15 +168,11 @@ def _added_key(text: str, launch: ParsedLaunch, name: str, values: Sequence[str]
     key = plain.replace("-", "_") if any("_" in flag.token.raw for flag in flags) else plain
     python = launch.form is Form.PYTHON
     key = key.replace("-", "_") if python else key
-    style = ("whole-python",) if python else ("whole-json",) if raw.startswith('"') else ("whole-yaml-plain",)
-    items = [encode(value, style, keyed=True) for value in values] or ["True" if python else "true"]
-    value = items[0] if len(items) == 1 else "[" + ", ".join(items) + "]"
-    quoted = f'"{key}"' if raw.startswith('"') else key
-    keyword = python and not raw.startswith(('"', "'"))
-    entry = f"{quoted}={value}" if keyword else f"{quoted}: {value}"
+    flow = python or raw.startswith('"') or text[end : end + 1] in (",", "}")
+    quote = raw[0] if raw[:1] in ("'", '"') else ""
+    entry = _entry(launch, f"{quote}{key}{quote}", values)
     line_start = text.rfind("\n", 0, last.token.start) + 1
     indent = text[line_start : last.token.start]
-    flow = python or style == ("whole-json",) or text[end : end + 1] in (",", "}")
     if indent.strip() or (line_start == 0 and flow):
         return [(end, end, f", {entry}")]
     if flow:

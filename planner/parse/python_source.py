@@ -148,7 +148,7 @@ class _Reader:
         if text is None or MENTION.search(text.text) is None or " " not in text.text:
             return
         self.taken.update(id(part) for part in ast.walk(node))
-        self.out.script(text, setting, self.depth)
+        self.out.guess(text, setting, self.depth)
 
     def _environ(self, tree: ast.Module) -> Iterator[EnvItem]:
         """``os.environ["X"] = "1"``."""

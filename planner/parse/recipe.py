@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,7 +27,27 @@ pipeline_parallel_size
 """
 KNOWN_KEYS = frozenset(_KNOWN_KEY_WORDS.split())
 """Common argument names of SGLang's ``ServerArgs`` and its options (0.5.x), by which a keyed launch is recognised."""
-_STRONG = 2
+_WEAK_KEYS = frozenset(
+    {
+        "model",
+        "tp",
+        "dp",
+        "ep",
+        "tp_size",
+        "dp_size",
+        "ep_size",
+        "pp_size",
+        "tensor_parallel_size",
+        "data_parallel_size",
+    }
+    | {"pipeline_parallel_size", "expert_parallel_size", "quantization", "kv_cache_dtype", "served_model_name"}
+    | {"trust_remote_code", "context_length", "page_size", "schedule_policy"}
+)
+"""Names that other programs have as well: they do not make a mapping a launch."""
+_OTHER_ENGINES = frozenset({"max_model_len", "gpu_memory_utilization", "max_num_seqs", "max_num_batched_tokens"})
+_SUBJECTS = frozenset({"model_path", "model", "disaggregation_mode"})
+_MANY = 4
+_NESTED = re.compile(r"config|override|json|kwargs|args")
 _DEEPEST_VALUE = 6
 
 
@@ -35,8 +56,15 @@ def _plain(key: str) -> str:
 
 
 def looks_keyed(tree: Mapping) -> bool:
-    """Whether the keys of a mapping are engine arguments."""
-    return sum(_plain(key.text) in KNOWN_KEYS for key, _ in tree.pairs()) >= _STRONG
+    """Whether the keys of a mapping are engine arguments: some that only SGLang has, and a model or many of them."""
+    keys = set()
+    for key, value in tree.pairs():
+        name = _plain(key.text)
+        if name in _OTHER_ENGINES or (isinstance(value, Mapping) and _NESTED.search(name) is None):
+            return False
+        keys.add(name)
+    known = keys & KNOWN_KEYS
+    return bool(known - _WEAK_KEYS) and len(known) > 1 and (bool(known & _SUBJECTS) or len(known) >= _MANY)
 
 
 def env_items(tree: Tree | None, how: EnvHow) -> list[EnvItem]:

@@ -14,6 +14,12 @@ __all__ = ["MENTION", "Collector", "Draft", "DraftNote", "EnvItem", "KeyedFlag",
 
 MENTION = re.compile(r"sglang|launch_server|\bsgl\b")
 """A text without this holds no launch."""
+_COMMAND_LINE = re.compile(
+    r"^[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*(?:\$|[\w./-]*(?:python|sglang|exec|nohup|sudo|env|bash|sh|docker|podman|srun|"
+    r"mpirun|numactl|cd|export|set|ssh|kubectl|source|timeout|if|for))[\w.{}]*\b[^\n]*",
+    re.MULTILINE,
+)
+"""A line that begins as a command does."""
 _MOST_LAUNCHES = 400
 _ROLE_WORDS = (
     (re.compile(r"prefill", re.IGNORECASE), Role.PREFILL),
@@ -124,6 +130,8 @@ class Collector:
     run_script: RunScript
     drafts: list[Draft] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    quiet: int = 0
+    """Above zero inside text that may be no script at all: what cannot be read there is no fault of the file."""
 
     def add(self, draft: Draft) -> None:
         """Keeps a launch."""
@@ -135,10 +143,21 @@ class Collector:
 
     def problem(self, message: str, offset: int | None, hint: str | None = None) -> None:
         """Keeps a reason why a part cannot be read."""
+        if self.quiet:
+            return
         line = 1 if offset is None else self.document.place(offset)[0]
         item = Problem(message, file=self.document.name, line=line, hint=hint)
         if item not in self.problems:
             self.problems.append(item)
+
+    def guess(self, script: Mapped, setting: Setting, depth: int) -> None:
+        """Reads text that looks like a command but may be prose."""
+        if _COMMAND_LINE.search(script.text) is not None:
+            self.quiet += 1
+            try:
+                self.script(script, setting, depth)
+            finally:
+                self.quiet -= 1
 
     def script(self, script: Mapped, setting: Setting, depth: int) -> None:
         """Reads shell text found inside another text."""

@@ -6,6 +6,7 @@ is given once for each, with its conditions. :func:`run_script` is the way in.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from planner.parse.parameters import Var
 from planner.parse.quoting import unclosed_quote
 from planner.parse.setting import MENTION, Collector, Draft, DraftNote, Setting
 from planner.parse.source import HOLE, HOLE_MANY, Field, Mapped
-from planner.parse.state import State, referenced_names
+from planner.parse.state import State, reaching_names, referenced_names
 from planner.parse.words import expand_one
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ __all__ = ["run_script"]
 
 _MOST_STEPS = 20_000
 _DEEPEST_CALL = 6
+_INDIRECT = re.compile(
+    r"(?:\w+=\S*\s+)*(?:exec\s+|nohup\s+|env\s+)*(?:[\"$]|eval\b|(?:ba|z)?sh\b|srun\b|docker\b|ssh\b|\w+\s+[\"$])"
+)
+"""Commands that may run what a variable holds."""
 _DECLARING = frozenset({"export", "declare", "typeset", "local", "readonly"})
 
 
@@ -44,7 +49,8 @@ class Shell(Flow):
     def __init__(self, script: Mapped, setting: Setting, out: Collector, depth: int) -> None:
         self.source = SyntaxSource(script)
         self.setting, self.out, self.depth = setting, out, depth
-        self.names = referenced_names(script.text)
+        self.used = referenced_names(script.text)
+        self.names = self._names_of_launches()
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
         self.call_depth = 0
@@ -65,6 +71,24 @@ class Shell(Flow):
         if len(self.out.drafts) == before:
             self._unused_strings(last[0] if last else state)
         self._report_error(before)
+
+    def _names_of_launches(self) -> frozenset[str]:
+        """Variables that can reach a launch: only they keep two branches apart."""
+        seeds: set[str] = set()
+        assigned: list[tuple[str, str]] = []
+        waiting = [self.source.root]
+        while waiting:
+            node = waiting.pop()
+            if node.type == "variable_assignment":
+                text = self.source.piece(node).text
+                name = text.split("=", 1)[0].rstrip("+").split("[", 1)[0]
+                assigned.append((name, text))
+            elif node.type in ("command", "redirected_statement"):
+                text = self.source.piece(node).text
+                if MENTION.search(text) is not None or _INDIRECT.match(text) is not None:
+                    seeds |= referenced_names(text)
+            waiting.extend(node.children)
+        return reaching_names(seeds, assigned)
 
     def _report_error(self, before: int) -> None:
         """Says why a part of the script cannot be read. What the grammar stumbles over elsewhere does no harm."""
@@ -231,7 +255,7 @@ class Shell(Flow):
         if known is not None:
             return known
         if self._mentions(fields):
-            setting = self.setting.with_env(inner.env(self.names))
+            setting = self.setting.with_env(inner.env(self.used))
             setting = replace(setting, condition=(*setting.condition, *state.conditions))
             before = len(self.out.drafts)
             read_words(fields, setting, self.out, self.depth, site=("shell", source.offset(node.start_byte)))
@@ -314,13 +338,13 @@ class Shell(Flow):
 
     def _unused_strings(self, state: State) -> None:
         """A command kept in a variable that this file does not run."""
-        setting = self.setting.with_env(state.env(self.names))
+        setting = self.setting.with_env(state.env(self.used))
         for var in state.vars.values():
             if var.items is not None:
                 if self._mentions(var.items):
                     read_words(var.items, setting, self.out, self.depth)
             elif var.value is not None and " " in var.value.text and var.name_at is not None:
-                self.out.script(var.value, setting, self.depth)
+                self.out.guess(var.value, setting, self.depth)
 
     def _at(self, node: Node) -> tuple[int, int]:
         return self._span(self.source.at(node.start_byte), self.source.at(node.end_byte))

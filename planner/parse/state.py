@@ -11,7 +11,7 @@ from planner.parse.parameters import Var
 from planner.parse.setting import EnvItem
 from planner.parse.source import HOLE, HOLE_MANY, LONGEST, Field, Mapped
 
-__all__ = ["State", "merge", "referenced_names"]
+__all__ = ["State", "merge", "reaching_names", "referenced_names"]
 
 MOST_ITEMS = 5_000
 """Items of an array that are followed."""
@@ -78,7 +78,7 @@ class State:
 
 
 def referenced_names(text: str) -> frozenset[str]:
-    """Names that a script reads outside of what it prints."""
+    """Names that a text reads, outside of what it prints."""
     names: set[str] = set()
     for match in _REFERENCE.finditer(_SILENT_LINE.sub("", text)):
         if match.group(2) is not None:
@@ -86,6 +86,21 @@ def referenced_names(text: str) -> frozenset[str]:
         else:
             names.add(match.group(1) or match.group(3))
     return frozenset(names)
+
+
+def reaching_names(seeds: Iterable[str], assigned: Sequence[tuple[str, str]]) -> frozenset[str]:
+    """Names whose values can reach ``seeds`` through assignments, given as ``(name, text of the value)``."""
+    reads: dict[str, set[str]] = {}
+    for name, text in assigned:
+        reads.setdefault(name, set()).update(referenced_names(text))
+    reached: set[str] = set()
+    waiting = list(seeds)
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(reads.get(name, ()))
+    return frozenset(reached)
 
 
 def merge(states: Sequence[State], names: frozenset[str]) -> list[State]:

@@ -132,7 +132,7 @@ def _words(value: Mapped) -> list[Field]:
 
     text, at, fields = value.text, 0, []
     while at < len(text):
-        if text[at] in " \t":
+        if text[at] in " \t\r\n":
             at += 1
             continue
         stop = _word_end(text, at)

@@ -37,7 +37,7 @@ class _Walk:
             return
         if isinstance(tree, Scalar):
             if tree.kind == "str" and MENTION.search(tree.text) is not None and " " in tree.text:
-                self.out.script(tree.value, setting, self.depth)
+                self.out.guess(tree.value, setting, self.depth)
         elif isinstance(tree, Listing):
             self.listing(tree, setting, level)
         else:

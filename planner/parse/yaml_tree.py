@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from planner.parse.nodes import Listing, Mapping, Scalar, Tree, align
@@ -34,9 +35,12 @@ def read_yaml(text: Mapped) -> list[Tree]:
     documents: list[Tree] = []
     builder = _Builder(text)
     try:
-        for node in reader.compose_all(text.text):
-            if node is not None:
-                documents.append(builder.tree(node))
+        with warnings.catch_warnings():
+            # An anchor that is set twice is worth a warning to the library, and no fault.
+            warnings.simplefilter("ignore")
+            for node in reader.compose_all(text.text):
+                if node is not None:
+                    documents.append(builder.tree(node))
     except MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
         raise YamlFault(fault.problem or fault.context or "malformed", mark.index if mark else None) from None

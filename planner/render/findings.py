@@ -91,9 +91,7 @@ def effective_text(launch: LaunchReport) -> list[str]:
     lines += [f"    note: {note}" for note in launch.notes]
     if launch.predicted:
         figures = dict(launch.predicted)
-        lines.append(
-            f"    predicted: {figures['tok_per_s']:.0f} tok/s [{figures['low']:.0f}, {figures['high']:.0f}]"
-        )
+        lines.append(f"    predicted: {figures['tok_per_s']:.0f} tok/s [{figures['low']:.0f}, {figures['high']:.0f}]")
     elif launch.not_predicted:
         lines.append(f"    not predicted: {launch.not_predicted}")
     return lines

@@ -6,11 +6,11 @@ import shlex
 import textwrap
 from collections.abc import Iterable
 
-from planner.domain import BindingLimit, Comparison, Estimate, Launch, Plan, PlanStatus, Predicted
+from planner.domain import BindingLimit, Comparison, Estimate, Launch, Plan, PlanStatus, Predicted, Prediction
 from planner.domain.describe import describe, draft_words, layout_words
 from planner.units import format_count
 
-__all__ = ["render_argv", "render_env", "render_plan"]
+__all__ = ["render_argv", "render_env", "render_plan", "render_prediction"]
 
 WIDTH = 118
 
@@ -32,6 +32,33 @@ def render_plan(plan: Plan) -> str:
     lines += _paragraph("SOURCES", plan.sources)
     lines += _paragraph("ENGINE", plan.engine_notes)
     lines += _launches(plan)
+    return "\n".join(lines) + "\n"
+
+
+def render_prediction(prediction: Prediction) -> str:
+    """What a launch would do: figures, the constant-step figure beside them, broken limits."""
+    predicted = prediction.predicted
+    lines = [
+        f"PREDICTED  {describe(prediction.effective)}",
+        f"  {_rate(predicted.tok_per_s)}   step {predicted.step_s.value * 1e3:.1f} ms   "
+        f"accept {_accept(predicted.accept_len)}",
+        f"  step ms: {_parts(predicted)}",
+    ]
+    if prediction.constant_step is not None:
+        lines += _wrap(
+            "  ",
+            f"if a step cost the same at any q_len: {_interval(prediction.constant_step)} tok/s "
+            f"({prediction.constant_step.note})",
+        )
+    for limit in prediction.broken:
+        where = (
+            f"{_num(limit.plan)} against known good {_num(limit.known_good)}" if limit.plan is not None else limit.title
+        )
+        lines += _wrap(
+            "BREAKS  ", f"{limit.id}: {where}, {limit.consequence.value} ({', '.join(limit.refs)})", indent=8
+        )
+    lines += _paragraph("UNKNOWN", prediction.skipped)
+    lines += _paragraph("SOURCES", prediction.sources)
     return "\n".join(lines) + "\n"
 
 
@@ -149,13 +176,14 @@ def _launches(plan: Plan) -> list[str]:
     lines: list[str] = []
     for launch in plan.launches:
         lines += ["LAUNCH", *_command(launch)]
-    if plan.released is not None and plan.released.launch is not None:
+    if plan.released is not None and plan.released.launches:
         other = plan.released
         lines += [
             f"OR, on the {other.label}: {describe(other.candidate)}",
             f"  {_interval(other.predicted.tok_per_s)} tok/s{_probability(other)}",
-            *_command(plan.released.launch),
         ]
+        for launch in other.launches:
+            lines += _command(launch)
     return lines
 
 

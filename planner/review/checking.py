@@ -9,11 +9,11 @@ from typing import Any
 
 from planner.data import load_limits
 from planner.domain import Finding, HardwareProfile, Limit, ModelProfile
-from planner.errors import InputError, Problem
-from planner.parse import Launcher, ParsedFile, ParsedLaunch, Skipped, parse_argv, parse_path, parse_paths, parse_text
+from planner.domain.report import DecisionLine, LaunchReport, NotRead, Report, SetAside
+from planner.errors import Problem
+from planner.parse import Launcher, ParsedFile, ParsedLaunch, Skipped, parse_argv, parse_paths, parse_text
 from planner.review.context import build_contexts
 from planner.review.judge import in_order, judge
-from planner.domain.report import DecisionLine, LaunchReport, NotRead, Report, SetAside
 from planner.review.server import context_of_server
 from planner.review.subject import Subject, load_subject
 from planner.review.suppress import Settings, set_aside
@@ -115,9 +115,17 @@ def check_files(
     return merge(parts, tree.skipped)
 
 
-def check_words(words: Sequence[str], *, subject: Subject, limits: Sequence[Limit] = ()) -> Report:
+def check_words(
+    words: Sequence[str],
+    *,
+    subject: Subject,
+    limits: Sequence[Limit] = (),
+    settings: Settings | None = None,
+    predict: Predictor | None = None,
+) -> Report:
     """Reviews a command line that is already split into words."""
-    return review_file(parse_argv(words), subject=subject, limits=limits).report()
+    parsed = parse_argv(words)
+    return review_file(parsed, subject=subject, limits=limits, settings=settings, predict=predict).report()
 
 
 def check_server(info: Mapping[str, Any], *, name: str, subject: Subject, limits: Sequence[Limit] = ()) -> Report:
@@ -238,15 +246,3 @@ def _launch_report(
 def _held(value: object) -> Any:
     """A value that stays as it is in a frozen report."""
     return tuple(value) if isinstance(value, list) else value
-
-
-def parse_for_review(path: str | Path, form: str | None = None) -> ParsedFile:
-    """One file, parsed.
-
-    Raises:
-        InputError: the file cannot be read.
-    """
-    parsed = parse_path(path, form=form)
-    if parsed.problems and not parsed.launches:
-        raise InputError(parsed.problems)
-    return parsed

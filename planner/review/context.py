@@ -28,11 +28,15 @@ def build_contexts(launches: Sequence[ParsedLaunch], subject: Subject) -> tuple[
 
 
 def engine_version_of(span: VersionSpan) -> EngineVersion:
-    """The engine's picture that stands for a span: of its newest release."""
+    """The engine's picture that stands for a span: of its newest release.
+
+    Defaults are those of the version whose rules resolve it: rules written for one version read its fields.
+    """
     try:
-        return parse_engine_version(span.nearest)
+        version = parse_engine_version(span.nearest)
     except InputError:
-        return parse_engine_version(None)
+        version = parse_engine_version(None)
+    return version.replace(table=version.rules)
 
 
 def _context(launch: ParsedLaunch, subject: Subject) -> RuleContext:

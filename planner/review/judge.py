@@ -19,20 +19,26 @@ _ALONE = "ENG001"
 
 
 def judge(
-    contexts: Sequence[RuleContext], starts: Sequence[Place], *, file: str, limits: Sequence[Limit]
+    contexts: Sequence[RuleContext],
+    starts: Sequence[Place],
+    *,
+    file: str,
+    limits: Sequence[Limit],
+    first: bool = True,
 ) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
     """Findings of all launches of a file, and the limits that could not be judged.
 
     Args:
         contexts: one for each launch.
         starts: where each launch begins; a finding without a place of its own stands there.
+        first: whether the first of them is the file's first launch, at which rules over the whole file run.
     """
     found: list[Finding] = []
     skipped: list[str] = []
     for index, (context, start) in enumerate(zip(contexts, starts, strict=True)):
         mine: list[Finding] = []
         for rule in RULES:
-            if rule.per_file and index:
+            if rule.per_file and (index or not first):
                 continue
             if rule.code == _ALONE and any(finding.level is Level.ERROR for finding in mine):
                 continue

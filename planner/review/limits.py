@@ -13,7 +13,7 @@ from planner.domain.limit import LimitScope
 from planner.rules.base import Place
 from planner.rules.context import RuleContext
 
-__all__ = ["limit_findings", "launch_quantity"]
+__all__ = ["launch_quantity", "limit_findings"]
 
 _FIELDS = {
     "verify_rows_per_rank": ("max_running_requests", "cuda_graph_max_bs_decode"),
@@ -24,6 +24,10 @@ _FIELDS = {
     "cuda_graph_max_bs": ("cuda_graph_max_bs_decode",),
     "attention_dp_size": ("dp_size",),
 }
+
+
+_NOT_IN_A_LAUNCH = frozenset({"accept_len_over_block_size", "context_tok"})
+"""Quantities of the traffic, which a launch does not state: a review has nothing to say about them."""
 
 
 def limit_findings(
@@ -45,6 +49,8 @@ def limit_findings(
                 skipped.append(f"{limit.id}: {missing} unknown")
             continue
         broken = _broken(limit, context)
+        if broken is None and (context.hardware is None or limit.quantity in _NOT_IN_A_LAUNCH):
+            continue
         if broken is None:
             skipped.append(f"{limit.id}: {limit.quantity or limit.settings[0]} unknown")
         elif broken:
@@ -128,6 +134,9 @@ def _setting(name: str, wanted: str, context: RuleContext) -> bool | None:
     if name in ("attention_backend", "kv_cache_dtype"):
         value = context.effective(name)
         return None if value is None else value == wanted
+    if name in ("enable_nccl_nvls", "allreduce_fusion"):
+        field = "enable_flashinfer_allreduce_fusion" if name == "allreduce_fusion" else name
+        return None if context.unread(field) else context.on(field) == (wanted == "true")
     if name == "nvls":
         return None if context.hardware is None else context.hardware.nvls == (wanted == "true")
     number = launch_quantity(name, context)

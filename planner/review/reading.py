@@ -61,8 +61,8 @@ def tables_for(span: VersionSpan, dialect: str | None = None) -> tuple[str, ...]
 
 
 def read_launch(launch: ParsedLaunch, *, span: VersionSpan, dialect: str | None) -> Reading:
-    """Reads the words with every table that may apply. The reading with the fewest faults is kept, the newest of equals;
-    its faults are certain when every other reading has them too."""
+    """Reads the words with every table that may apply. The reading with the fewest faults is kept, the newest of
+    equals; its faults are certain when every other reading has them too."""
     words, owners = _words(launch)
     tables = tables_for(span, dialect)
     tables = tuple(name for name in tables if name in flag_versions()) or tuple(flag_versions())

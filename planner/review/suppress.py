@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatch
 
 from planner.domain import Finding
+from planner.domain.report import SetAside
 from planner.errors import InputError, Problem
 from planner.parse import Suppression
-from planner.domain.report import SetAside
 from planner.rules import rule_of
 
 __all__ = ["Settings", "baseline_of", "fingerprint", "read_baseline", "read_settings", "set_aside"]

@@ -32,7 +32,8 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
     if ctx.given("mm_attention_backend") or ctx.on("language_only"):
         return
     yield Hit(
-        f"vision-language model on {ctx.where}: this version's default for the vision part is fa3, which is refused there",
+        f"vision-language model on {ctx.where}: this version's default for the vision part is fa3, which "
+        "is refused there",
         fields=("model_path",),
         edits=(set_field("mm_attention_backend", "triton_attn"),),
     )

@@ -28,13 +28,13 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
     topk, steps = ctx.number("speculative_eagle_topk"), ctx.number("speculative_num_steps")
     if not ctx.eagle_family or topk is None or topk < 2 or "trtllm_mha" not in ctx.asked_attention:
         return
-    chain = (set_field("speculative_eagle_topk", 1),)
+    chain = [set_field("speculative_eagle_topk", 1)]
     if steps is not None:
-        chain = (*chain, set_field("speculative_num_draft_tokens", steps + 1))
+        chain.append(set_field("speculative_num_draft_tokens", steps + 1))
     yield Hit(
         f"trtllm_mha takes topk 1 only, not {topk}",
         fields=("speculative_eagle_topk", ctx.attention_field),
-        edits=chain,
+        edits=tuple(chain),
     )
 
 

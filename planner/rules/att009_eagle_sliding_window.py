@@ -34,7 +34,8 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
     if backends or not ctx.given("attention_backend"):
         named = ", ".join(sorted(backends)) or "the default backend"
         yield Hit(
-            f"{ctx.algorithm} on {ctx.model_name}, a sliding-window model, with {named}: known to fail at the first verify",
+            f"{ctx.algorithm} on {ctx.model_name}, a sliding-window model, with {named}: known to fail at the "
+            "first verify",
             fields=("speculative_algorithm", ctx.attention_field),
         )
 

@@ -1,8 +1,8 @@
 """What a rule is, what it may look at and what it says.
 
-A rule is engine logic that no number can express: what SGLang refuses, changes, ignores or is known to fail on. It reads
-a :class:`planner.rules.context.RuleContext` and yields a :class:`Hit` for each fault. It decides neither level nor place:
-the level follows from consequence, status and versions (:func:`level_of`), the place from the fields of the hit.
+A rule is engine logic that no number can express: what SGLang refuses, changes, ignores or is known to fail on. It
+reads a :class:`planner.rules.context.RuleContext` and yields a :class:`Hit` for each fault. It decides neither level
+nor place: the level follows from consequence, status and versions (:func:`level_of`), the place from the fields.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def _sections(doc: str) -> dict[str, str]:
 
 
 def level_of(rule: Rule, hit: Hit, *, version_known: bool) -> Level:
-    """Level of a finding: consequences that stop or corrupt a server are errors, the rest warnings; one level lower where
-    the evidence is suspected, and one where the fault is bound to versions and the version is unknown."""
+    """Level of a finding: consequences that stop or corrupt a server are errors, the rest warnings; one level lower
+    where the evidence is suspected, and one where the fault is bound to versions and the version is unknown."""
     if rule.informs or hit.informs:
         return Level.NOTE
     level = Level.ERROR if (hit.consequence or rule.consequence).blocks else Level.WARNING

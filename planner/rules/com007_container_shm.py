@@ -65,7 +65,8 @@ RULE = Rule(
         "  containers:\n"
         "  - name: sglang\n"
         "    image: lmsysorg/sglang:v0.5.16\n"
-        '    command: ["python3", "-m", "sglang.launch_server", "--model-path", "meta-llama/Meta-Llama-3-8B-Instruct", "--tp", "2"]\n'
+        '    command: ["python3", "-m", "sglang.launch_server", "--model-path", '
+        '"meta-llama/Meta-Llama-3-8B-Instruct", "--tp", "2"]\n'
         '    resources: {limits: {nvidia.com/gpu: "2"}}\n',
         form="kubernetes",
     ),
@@ -77,7 +78,8 @@ RULE = Rule(
         "  containers:\n"
         "  - name: sglang\n"
         "    image: lmsysorg/sglang:v0.5.16\n"
-        '    command: ["python3", "-m", "sglang.launch_server", "--model-path", "meta-llama/Meta-Llama-3-8B-Instruct", "--tp", "1"]\n'
+        '    command: ["python3", "-m", "sglang.launch_server", "--model-path", '
+        '"meta-llama/Meta-Llama-3-8B-Instruct", "--tp", "1"]\n'
         '    resources: {limits: {nvidia.com/gpu: "1"}}\n',
         form="kubernetes",
     ),

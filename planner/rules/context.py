@@ -210,7 +210,8 @@ class RuleContext:
         if self.unread(name):
             return None
         if self.resolution is not None and self.resolution.error is None and name in self.resolution.effective:
-            return self.resolution.effective[name]
+            value: object = self.resolution.effective[name]
+            return value
         return self.asked(name)
 
     # Machine ------------------------------------------------------------------------------------------------------

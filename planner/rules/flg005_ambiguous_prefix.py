@@ -43,7 +43,8 @@ RULE = Rule(
     consequence=Consequence.CRASH,
     status=Status.ESTABLISHED,
     sources=(
-        "sglang 0.5.23 run: ambiguous option: --cuda-graph-max-bs could match --cuda-graph-max-bs-decode, --cuda-graph-max-bs-prefill",
+        "sglang 0.5.23 run: ambiguous option: --cuda-graph-max-bs could match "
+        "--cuda-graph-max-bs-decode, --cuda-graph-max-bs-prefill",
         "Python documentation, argparse, allow_abbrev",
     ),
     check=_check,

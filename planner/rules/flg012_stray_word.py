@@ -28,8 +28,10 @@ __all__ = ["RULE"]
 def _check(ctx: RuleContext) -> Iterator[Hit]:
     if ctx.writing_faults("unquoted-json") or ctx.diffusion or ctx.launcher == "dynamo":
         return
+    if any(fault.flag.startswith(_DASHES) for fault in ctx.faults):
+        return
     for fault in ctx.faults:
-        if fault.kind is FaultKind.POSITIONAL and not fault.flag.startswith(_DASHES):
+        if fault.kind is FaultKind.POSITIONAL:
             yield Hit(f"stray word {fault.flag!r}: no flag takes it", place=fault.place, informs=not fault.certain)
 
 

@@ -32,7 +32,8 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
     refused = [given for given in ctx.flags if given.flag == "--served-model-name"]
     if refused:
         yield Hit(
-            "this is a launch of the diffusion server, which does not take --served-model-name; its name for it is --model-id",
+            "this is a launch of the diffusion server, which does not take --served-model-name; its name for "
+            "it is --model-id",
             fields=("served_model_name",),
             place=refused[0].place,
         )

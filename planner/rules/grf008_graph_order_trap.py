@@ -26,12 +26,13 @@ __all__ = ["RULE"]
 
 
 def _check(ctx: RuleContext) -> Iterator[Hit]:
-    if ctx.speculates and not ctx.given("max_running_requests") and not ctx.given("cuda_graph_max_bs_decode"):
-        if ctx.graphs_on and not ctx.given("cuda_graph_bs_decode") and not ctx.open_ended:
-            yield Hit(
-                "graphs and memory are planned before the limit of 48 requests is set; give both numbers",
-                fields=("speculative_algorithm",),
-            )
+    given = ("max_running_requests", "cuda_graph_max_bs_decode", "cuda_graph_bs_decode")
+    if not ctx.speculates or not ctx.graphs_on or ctx.open_ended or any(ctx.given(name) for name in given):
+        return
+    yield Hit(
+        "graphs and memory are planned before the limit of 48 requests is set; give both numbers",
+        fields=("speculative_algorithm",),
+    )
 
 
 RULE = Rule(

@@ -56,7 +56,8 @@ RULE = Rule(
     consequence=Consequence.OOM,
     status=Status.ESTABLISHED,
     sources=(
-        "SemiAnalysisAI/InferenceX qwen3.5_fp4_rtx6000pro_sglang_mtp.sh (56.12 + 4.05 GiB a rank; 0.65 and 0.75 fail, 0.80 works)",
+        "SemiAnalysisAI/InferenceX qwen3.5_fp4_rtx6000pro_sglang_mtp.sh (56.12 + 4.05 GiB a rank; 0.65 "
+        "and 0.75 fail, 0.80 works)",
     ),
     check=_check,
     doc=__doc__ or "",

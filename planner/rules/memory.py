@@ -1,7 +1,7 @@
 """Lower bounds of device memory that rules argue with: what a launch needs at the very least on one rank.
 
-Bounds only: activations, graphs, fragmentation and the context of the driver come on top, so a rule that finds the bound
-above the capacity is right whatever the rest needs.
+Bounds only: activations, graphs, fragmentation and the context of the driver come on top, so a rule that finds the
+bound above the capacity is right whatever the rest needs.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def static_fraction(ctx: RuleContext) -> float | None:
 
 
 def state_bytes_per_request(ctx: RuleContext) -> float | None:
-    """Recurrent state that a hybrid model keeps for one running request on one rank: one state, and with speculation one
+    """Recurrent state of a hybrid model for one running request on one rank: one state, and with speculation one
     more for each draft token of the verify step."""
     facts = ctx.facts
     if facts is None or facts.state_layers is None or facts.state_elements is None or not ctx.tp:

@@ -50,7 +50,8 @@ RULE = Rule(
     consequence=Consequence.CRASH,
     status=Status.ESTABLISHED,
     sources=(
-        "sglang 0.5.23 srt/arg_groups/overrides.py:1520 (comment) and a run of its resolution on emulated sm_120, which accepts it",
+        "sglang 0.5.23 srt/arg_groups/overrides.py:1520 (comment) and a run of its resolution on "
+        "emulated sm_120, which accepts it",
     ),
     check=_check,
     doc=__doc__ or "",

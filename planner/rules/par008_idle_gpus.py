@@ -63,7 +63,8 @@ RULE = Rule(
         "  containers:\n"
         "  - name: worker\n"
         "    image: lmsysorg/sglang:v0.5.16\n"
-        '    command: ["python3", "-m", "sglang.launch_server", "--model-path", "nvidia/Kimi-K2.6-NVFP4", "--tp", "8"]\n'
+        '    command: ["python3", "-m", "sglang.launch_server", "--model-path", '
+        '"nvidia/Kimi-K2.6-NVFP4", "--tp", "8"]\n'
         '    resources: {limits: {nvidia.com/gpu: "64"}}\n'
         "    volumeMounts: [{name: shm, mountPath: /dev/shm}]\n"
         "  volumes: [{name: shm, emptyDir: {medium: Memory}}]\n",
@@ -77,7 +78,8 @@ RULE = Rule(
         "  containers:\n"
         "  - name: worker\n"
         "    image: lmsysorg/sglang:v0.5.16\n"
-        '    command: ["python3", "-m", "sglang.launch_server", "--model-path", "nvidia/Kimi-K2.6-NVFP4", "--tp", "8"]\n'
+        '    command: ["python3", "-m", "sglang.launch_server", "--model-path", '
+        '"nvidia/Kimi-K2.6-NVFP4", "--tp", "8"]\n'
         '    resources: {limits: {nvidia.com/gpu: "8"}}\n'
         "    volumeMounts: [{name: shm, mountPath: /dev/shm}]\n"
         "  volumes: [{name: shm, emptyDir: {medium: Memory}}]\n",

@@ -68,12 +68,18 @@ RULE = Rule(
     doc=__doc__ or "",
     bad=Example(
         "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode prefill --tp 8 &\n"
-        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode decode --tp 8 --max-running-requests 64 --speculative-algorithm EAGLE --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2\n",
+        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode "
+        "decode --tp 8 --max-running-requests 64 --speculative-algorithm EAGLE --speculative-num-steps 1 "
+        "--speculative-eagle-topk 1 --speculative-num-draft-tokens 2\n",
         form="bash",
     ),
     good=Example(
-        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode prefill --tp 8 --max-running-requests 64 --speculative-algorithm EAGLE --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2 &\n"
-        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode decode --tp 8 --max-running-requests 64 --speculative-algorithm EAGLE --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2\n",
+        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode "
+        "prefill --tp 8 --max-running-requests 64 --speculative-algorithm EAGLE --speculative-num-steps "
+        "1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2 &\n"
+        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode "
+        "decode --tp 8 --max-running-requests 64 --speculative-algorithm EAGLE --speculative-num-steps 1 "
+        "--speculative-eagle-topk 1 --speculative-num-draft-tokens 2\n",
         form="bash",
     ),
     per_file=True,

@@ -50,13 +50,17 @@ RULE = Rule(
     check=_check,
     doc=__doc__ or "",
     bad=Example(
-        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode prefill --tp 8 --kv-cache-dtype fp8_e4m3 &\n"
-        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode decode --tp 8 --kv-cache-dtype bf16\n",
+        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode "
+        "prefill --tp 8 --kv-cache-dtype fp8_e4m3 &\n"
+        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode "
+        "decode --tp 8 --kv-cache-dtype bf16\n",
         form="bash",
     ),
     good=Example(
-        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode prefill --tp 8 --kv-cache-dtype fp8_e4m3 &\n"
-        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode decode --tp 8 --kv-cache-dtype fp8_e4m3\n",
+        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode "
+        "prefill --tp 8 --kv-cache-dtype fp8_e4m3 &\n"
+        "python3 -m sglang.launch_server --model-path deepseek-ai/DeepSeek-R1 --disaggregation-mode "
+        "decode --tp 8 --kv-cache-dtype fp8_e4m3\n",
         form="bash",
     ),
     per_file=True,

@@ -56,7 +56,8 @@ RULE = Rule(
     sources=(
         "rtx6kpro GLM-5 page, error 7 (MTP speculative decoding layer 78 weights missing)",
         "aiconfigurator 0.12.0 emits NEXTN for nvidia/Kimi-K2.6-NVFP4 (num_nextn_predict_layers 0)",
-        "sglang 0.5.16 srt/arg_groups/speculative_hook.py (draft path defaults to the target for listed architectures only)",
+        "sglang 0.5.16 srt/arg_groups/speculative_hook.py (draft path defaults to the target for listed "
+        "architectures only)",
     ),
     check=_check,
     doc=__doc__ or "",

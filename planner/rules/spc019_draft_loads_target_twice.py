@@ -58,7 +58,8 @@ RULE = Rule(
     status=Status.ESTABLISHED,
     sources=(
         "rtx6kpro GLM-5 page",
-        "sglang 0.5.9 srt/environ.py (default False), 0.5.11 srt/environ.py:459 (default True), 0.5.15.post1 srt/arg_groups/speculative_hook.py:75 (removed)",
+        "sglang 0.5.9 srt/environ.py (default False), 0.5.11 srt/environ.py:459 (default True), "
+        "0.5.15.post1 srt/arg_groups/speculative_hook.py:75 (removed)",
     ),
     check=_check,
     doc=__doc__ or "",

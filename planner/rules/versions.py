@@ -110,9 +110,9 @@ def span_of(text: str | None) -> VersionSpan:
         return VersionSpan(asked, _between(stamp, stamp))
     if (month := _MONTH.search(bare)) is not None:
         return VersionSpan(asked, _between(f"{month[1]}-{month[2]}-01", f"{month[1]}-{month[2]}-31"))
-    if (name := _NAMED.search(bare)) is not None:
-        number = _MONTHS.index(name[1].lower()[:3]) + 1
-        return VersionSpan(asked, _between(f"{name[2]}-{number:02d}-01", f"{name[2]}-{number:02d}-31"))
+    if (spoken := _NAMED.search(bare)) is not None:
+        number = _MONTHS.index(spoken[1].lower()[:3]) + 1
+        return VersionSpan(asked, _between(f"{spoken[2]}-{number:02d}-01", f"{spoken[2]}-{number:02d}-31"))
     if (year := _YEAR.search(bare)) is not None:
         first, last = ("04", "09") if "mid" in bare else ("01", "12")
         return VersionSpan(asked, _between(f"{year[1]}-{first}-01", f"{year[1]}-{last}-31"))

@@ -36,7 +36,8 @@ __all__ = ["Emit", "Grounds", "answer"]
 MINUTES_PER_LAUNCH = 10
 """Weights take about six minutes to load (FN-19), capture and one benchmark the rest."""
 
-Emit = Callable[[Candidate], Launch]
+Emit = Callable[[Candidate], tuple[Launch, ...]]
+"""Candidate to one launch for each replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +96,17 @@ def answer(solved: Solved, grounds: Grounds, *, emit: Emit, released: tuple[Solv
     finalists = Finalists.of(solved, rows)
     off_row = off.row if off is not None and off.row != choice.row else None
 
-    def compare(label: str, cell: Cell, note: str | None = None, launch: Launch | None = None) -> Comparison:
+    def compare(label: str, cell: Cell, note: str | None = None) -> Comparison:
         return Comparison(
             label=label,
             candidate=solved.candidate(cell),
             predicted=finalists.predicted(cell, off_row=off_row if cell.row != off_row else None),
             p_choice_better=finalists.p_better(choice.row, cell.row),
-            launch=launch,
             note=note,
         )
 
     candidate = solved.candidate(choice)
-    launch = emit(candidate)
+    launches = emit(candidate)
     predicted = finalists.predicted(choice, off_row=off_row, ttft=grounds.ttft(solved, choice))
     off_comparison = None
     if off is not None and off_row is not None:
@@ -117,8 +117,8 @@ def answer(solved: Solved, grounds: Grounds, *, emit: Emit, released: tuple[Solv
         status_note="; ".join(grounds.unknown_ceilings) or None,
         workload=request.workload,
         risk=request.risk,
-        launch=launch,
-        launches=_per_replica(launch, candidate),
+        launch=launches[0],
+        launches=launches,
         effective=candidate,
         predicted=predicted,
         off=off_comparison,
@@ -160,23 +160,8 @@ def _released(released: tuple[Solved, Emit], finalists: Finalists, choice: Cell)
         candidate=candidate,
         predicted=own.predicted(cell, off_row=off_row),
         p_choice_better=float(np.mean(mine > theirs) + 0.5 * np.mean(mine == theirs)),
-        launch=emit(candidate),
+        launches=emit(candidate),
     )
-
-
-def _per_replica(launch: Launch, candidate: Candidate) -> tuple[Launch, ...]:
-    """One launch for each replica: its own GPUs and port."""
-    if candidate.replicas == 1:
-        return (launch,)
-    launches = []
-    for index in range(candidate.replicas):
-        gpus = range(index * candidate.tp_size, (index + 1) * candidate.tp_size)
-        env = (*launch.env, ("CUDA_VISIBLE_DEVICES", ",".join(map(str, gpus))))
-        argv = list(launch.argv)
-        port = argv.index("--port") + 1
-        argv[port] = str(int(argv[port]) + index)
-        launches.append(Launch(argv=tuple(argv), env=env))
-    return tuple(launches)
 
 
 def _never_run(solved: Solved, other: Alternative) -> str | None:

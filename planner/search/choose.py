@@ -83,12 +83,15 @@ def choose(
     allowed: Bools,
     distance: Floats,
     *,
-    floor_requests: int,
+    target_c: int,
     fraction_default: float,
 ) -> Cell | None:
-    """The winner among the tied core rows: nearest to a measured point, then fewest verify rows, then the smallest
-    max_running_requests at or above the floor, then higher tok/s, then the lowest index. Among its own cells the
-    largest captured batch and the memory fraction nearest to the default. None when nothing is allowed."""
+    """The winner among the tied core rows, or None when nothing is allowed.
+
+    Nearest to a measured point, then fewest verify rows, then the smallest max_running_requests that is at least its
+    share of ``target_c`` and 8, then higher tok/s, the largest captured batch, the lowest index; and of its memory
+    fractions the one nearest to the default.
+    """
     rows = tied_rows(tok_per_s, allowed)
     if not rows.size:
         return None
@@ -104,7 +107,7 @@ def choose(
             -sizes.cuda_graph_max_bs_frac[open_size],
             -tok_per_s[rows[open_row]],
             requests,
-            requests < floor_requests,
+            requests < np.maximum(8, np.ceil(target_c / table.replicas[rows[open_row]])),
             table.verify_rows[rows[open_row], open_size],
         )
     )

@@ -28,8 +28,10 @@ centre."""
 class NoDraft:
     """No drafter: every row commits one token a step."""
 
-    provenance: Provenance = Provenance.DERIVED
     note: str = "one token a step without speculation"
+
+    def ground(self, speculation: int, budget: int, topk: int) -> Provenance:
+        return Provenance.DERIVED
 
     def columns(self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> AcceptColumns:
         one = np.ones(np.shape(np.asarray(budget)))
@@ -48,8 +50,19 @@ class DrafterAcceptance:
     curve: TreeAcceptance
     pessimist: TreeAcceptance | None
     """The curve under chat, where the traffic is not known."""
-    provenance: Provenance
+    measured: tuple[AcceptPoint, ...]
+    """Points that hold for this workload as they stand."""
     note: str
+
+    def ground(self, speculation: int, budget: int, topk: int) -> Provenance:
+        """``measured`` for a tree that is on record with this budget and width, ``fitted`` for any other draft."""
+        if not speculation:
+            return Provenance.DERIVED
+        kind = "tree" if speculation == 2 else "chain"
+        on_record = any(
+            (point.kind, point.budget) == (kind, budget) and point.topk in (None, topk) for point in self.measured
+        )
+        return Provenance.MEASURED if on_record else Provenance.FITTED
 
     def columns(self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> AcceptColumns:
         """Value and 90 % interval for rows ``(n,)``; off rows are exactly 1."""
@@ -129,12 +142,11 @@ def drafter_acceptance(drafter: DrafterProfile, model: ModelProfile, workload: W
             train_context_tok=drafter.train_context_tok,
         )
     refs = ", ".join(dict.fromkeys(point.source.ref.removeprefix("field note ") for point in points))
-    same = curve is fitted
     return DrafterAcceptance(
         curve=curve,
         pessimist=pessimist,
-        provenance=Provenance.MEASURED if same and len(points) == 1 else Provenance.FITTED,
-        note=f"{len(points)} measured point{'s' if len(points) > 1 else ''} ({refs})",
+        measured=points if curve is fitted else (),
+        note=refs,
     )
 
 

@@ -15,7 +15,7 @@ from planner.search.answer import Emit, Grounds, answer
 from planner.search.models import load_models, points_for
 from planner.search.request import Question, Subject, load_subject, served_length
 from planner.search.score import Models
-from planner.search.solve import Request, Solved, Target, retarget, solve
+from planner.search.solve import CHUNKED_PREFILL_TOK, Request, Solved, Target, retarget, solve
 
 __all__ = ["NEWEST_RELEASE", "TREE_DIALECT", "make_plan", "request_for", "target_of"]
 
@@ -92,16 +92,22 @@ def _emitter(subject: Subject, target: Target) -> Emit:
 
     length = served_length(subject.workload, subject.model)
 
-    def emit(candidate: Candidate) -> Launch:
-        return emit_launch(
-            candidate,
-            hardware=subject.hardware,
-            model=subject.model,
-            drafter=subject.drafter if candidate.speculation is not Speculation.OFF else None,
-            context_length=length,
-            engine_version=target.version,
-            dialect=target.dialect.id,
-            needs=subject.workload.needs,
+    def emit(candidate: Candidate) -> tuple[Launch, ...]:
+        drafter = subject.drafter if candidate.speculation is not Speculation.OFF else None
+        return tuple(
+            emit_launch(
+                candidate,
+                hardware=subject.hardware,
+                model=subject.model,
+                drafter=drafter,
+                context_length=length,
+                engine_version=target.version,
+                dialect=target.dialect.id,
+                needs=subject.workload.needs,
+                chunked_prefill_size=CHUNKED_PREFILL_TOK,
+                replica=replica,
+            )
+            for replica in range(candidate.replicas)
         )
 
     return emit

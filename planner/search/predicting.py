@@ -13,7 +13,7 @@ from planner.domain import BindingLimit, Candidate, Estimate, LaunchConfig, Pred
 from planner.domain.table import CandidateTable
 from planner.engine.argv import read_argv
 from planner.engine.resolution import resolve
-from planner.errors import InputError
+from planner.errors import InputError, Problem
 from planner.limits import LimitContext, evaluate_limit, holds_in_plan
 from planner.search.cell import Cell
 from planner.search.effective import candidate_of
@@ -46,7 +46,10 @@ def make_prediction(
     else:
         read = read_argv(tuple(launch), version=target.version, dialect=target.dialect.id)
         if read.problems:
-            raise InputError(read.problems)
+            raise InputError(
+                Problem(problem.message, field=problem.token, value=problem.token, hint=problem.hint)
+                for problem in read.problems
+            )
         config = read.launch
     drafter = subject.drafter
     resolution = resolve(
@@ -151,8 +154,10 @@ class GivenAcceptance:
     """An accept length that was measured on the traffic itself."""
 
     accept_len: float
-    provenance: Provenance = Provenance.MEASURED
     note: str = "given"
+
+    def ground(self, speculation: int, budget: int, topk: int) -> Provenance:
+        return Provenance.MEASURED if speculation else Provenance.DERIVED
 
     def columns(self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> AcceptColumns:
         value = np.where(np.asarray(speculation) > 0, self.accept_len, 1.0)

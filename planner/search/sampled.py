@@ -78,14 +78,16 @@ class Finalists:
         extrapolated = bool(scores.step.extrapolated[row])
         notes = "; ".join(scores.step.notes) or None
         accept_value = float(scores.accept.value[row])
-        drafted = int(solved.table.budget[row]) > 0
+        table = solved.table
+        drafted = int(table.budget[row]) > 0
         acceptance = solved.request.models.acceptance
+        ground = acceptance.ground(int(table.speculation[row]), int(table.budget[row]), int(table.topk[row]))
         accept = Estimate(
             value=accept_value,
             low=min(float(scores.accept.low[row]), accept_value),
             high=max(float(scores.accept.high[row]), accept_value),
-            provenance=acceptance.provenance if drafted else Provenance.DERIVED,
-            note=acceptance.note if drafted else "one token a step without speculation",
+            provenance=ground,
+            note=acceptance.note if drafted else "one token a step",
         )
         step_ground = weakest(*(scores.step.provenance[name] for name in _large_parts(solved, row)))
         step_value = float(scores.step.value_s[row])

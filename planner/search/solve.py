@@ -93,7 +93,7 @@ class Solved:
             self.rank,
             allowed,
             distance_to_measured(self.table, self.request.measured if near is None else (near,)),
-            floor_requests=max(8, int(self.scores.n_running)),
+            target_c=int(self.scores.n_running),
             fraction_default=MEM_FRACTION,
         )
 

@@ -224,10 +224,16 @@ def main():
         os.environ.update(request.get("env") or {})
         if request.get("parser"):
             actions = [
-                {"names": action.option_strings, "dest": action.dest, "required": action.required,
-                 "choices": sorted(map(str, action.choices)) if action.choices is not None else None,
-                 "default": repr(action.default), "nargs": action.nargs}
-                for action in engine.parser._actions if action.dest != "help"
+                {
+                    "names": action.option_strings,
+                    "dest": action.dest,
+                    "required": action.required,
+                    "choices": sorted(map(str, action.choices)) if action.choices is not None else None,
+                    "default": repr(action.default),
+                    "nargs": action.nargs,
+                }
+                for action in engine.parser._actions
+                if action.dest != "help"
             ]
             out.write(json.dumps({"id": request["id"], "actions": actions}) + "\n")
             continue

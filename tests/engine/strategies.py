@@ -84,14 +84,21 @@ def _speculation(version: str) -> st.SearchStrategy[list[str]]:
             "--speculative-num-draft-tokens": st.sampled_from([2, 4, 5, 8, 9, 16, 17]),
         }
         if name.upper() in ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "UNO"):
-            chosen = list(numbers) if draw(st.integers(0, 3)) else draw(st.lists(st.sampled_from(list(numbers)), unique=True))
+            chosen = (
+                list(numbers)
+                if draw(st.integers(0, 3))
+                else draw(st.lists(st.sampled_from(list(numbers)), unique=True))
+            )
         else:
             chosen = draw(st.lists(st.sampled_from(list(numbers)), max_size=2, unique=True))
         for flag in chosen:
             argv += [flag, str(draw(numbers[flag]))]
         extra = [
             _flag("--speculative-dflash-block-size", st.sampled_from([4, 8, 16])),
-            _flag("--speculative-draft-attention-backend", st.sampled_from(["triton", "flashinfer", "fa3", "fa4", "trtllm_mha", "trtllm_mla"])),
+            _flag(
+                "--speculative-draft-attention-backend",
+                st.sampled_from(["triton", "flashinfer", "fa3", "fa4", "trtllm_mha", "trtllm_mla"]),
+            ),
             _flag("--speculative-draft-window-size", st.sampled_from([4, 512, 4096])),
             _flag("--speculative-attention-mode", st.sampled_from(["prefill", "decode"])),
             _flag("--speculative-moe-runner-backend", st.sampled_from(["auto", "triton", "flashinfer_trtllm"])),

@@ -48,7 +48,9 @@ def test_a_directory_is_walked_and_what_is_passed_over_is_listed(tmp_path: Path)
 
 def test_an_empty_directory_is_a_problem(tmp_path: Path) -> None:
     tree = parse_paths([tmp_path])
-    assert [problem.message for file in tree.files for problem in file.problems] == ["no SGLang launch in this directory"]
+    assert [problem.message for file in tree.files for problem in file.problems] == [
+        "no SGLang launch in this directory"
+    ]
 
 
 def test_a_bad_file_does_not_stop_the_others(tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ def test_the_packaged_file_is_what_the_packaged_observations_give():
     packaged = packaged_calibration(B300, KIMI)
     assert packaged is not None
     np.testing.assert_allclose(fit.posterior.mean, packaged.posterior.mean, rtol=1e-6, atol=1e-12)
-    assert packaged.measured_kinds == {0, 2}
+    assert packaged.domain.kinds == {0, 2}
+    assert packaged.domain.layouts == {(8, 1, 1)}
 
 
 @pytest.mark.parametrize("row", packaged_calibration(B300, KIMI).rows, ids=lambda row: str(row.row["id"]))

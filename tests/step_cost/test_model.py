@@ -162,6 +162,14 @@ def test_what_lies_beyond_tables_or_calibration_is_marked():
     assert far.extrapolated[0]
 
 
+def test_a_layout_that_the_calibration_did_not_measure_is_doubted():
+    """Whether a second replica halves the host's share was never measured."""
+    batch = StepBatch.from_columns(tp_size=[8, 4], q_len=9, speculation=2, running=[64, 32], context_tok=1536)
+    columns = MODEL.predict_columns(batch)
+    width = np.log(columns.high_s / columns.low_s)
+    assert width[1] > 1.3 * width[0]
+
+
 def test_pcie_without_a_measured_all_reduce_gets_a_wide_interval_and_a_note():
     """FN-15 (26 tok/s) and FN-16 (65 tok/s) are not predicted from tables: what is missing is the host's all-reduce."""
     model = default_model(load_hardware("rtx_pro_6000"), KIMI)

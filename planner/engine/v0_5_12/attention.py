@@ -114,9 +114,7 @@ def _trtllm_mla(s: State) -> None:
         if s.page_size not in (32, 64):
             s.set("tokenspeed_mla takes pages of 32 or 64", where, page_size=64)
         if s.kv_cache_dtype != "fp8_e4m3":
-            s.value_error(
-                f"tokenspeed_mla backend requires kv-cache-dtype=fp8_e4m3, got {s.kv_cache_dtype}.", where
-            )
+            s.value_error(f"tokenspeed_mla backend requires kv-cache-dtype=fp8_e4m3, got {s.kv_cache_dtype}.", where)
 
 
 def _trtllm_mha(s: State) -> None:

@@ -29,7 +29,7 @@ def is_multimodal(s: State) -> bool:
     enabled = s.enable_multimodal
     if enabled is None:
         enabled = s.model.architecture not in _TEXT_ONLY
-    return bool(enabled) and s.model.has_sub_config
+    return bool(enabled) and s.model.takes_media
 
 
 def piecewise_graphs(s: State) -> None:

@@ -114,7 +114,9 @@ def _deepseek(s: State, model: ModelFacts) -> None:
     if model.is_dsa:
         _sparse(s)
     elif s.platform.sm100 and attention_unset(s):
-        s.set("default of the DeepSeek family on sm_100 and sm_103", "server_args.py:1898", attention_backend="trtllm_mla")
+        s.set(
+            "default of the DeepSeek family on sm_100 and sm_103", "server_args.py:1898", attention_backend="trtllm_mla"
+        )
     if not s.platform.sm100:
         return
     unset = s.values["_quantization_explicitly_unset"]
@@ -262,6 +264,4 @@ def _allreduce_fusion(s: State, model: ModelFacts | None) -> None:
     ):
         s.set("fused by default for this model on NVLink", where, enable_flashinfer_allreduce_fusion=True)
     if s.enforce_disable_flashinfer_allreduce_fusion:
-        s.set(
-            "--enforce-disable-flashinfer-allreduce-fusion wins", where, enable_flashinfer_allreduce_fusion=False
-        )
+        s.set("--enforce-disable-flashinfer-allreduce-fusion wins", where, enable_flashinfer_allreduce_fusion=False)

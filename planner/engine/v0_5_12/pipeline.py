@@ -34,17 +34,15 @@ def run(s: State) -> None:
     memory.piecewise_graphs(s)
     memory.gpu_memory_settings(s)
     if s.enable_deterministic_inference:
-        s.set(
-            "deterministic inference", "server_args.py:1160", enforce_disable_flashinfer_allreduce_fusion=True
-        )
+        s.set("deterministic inference", "server_args.py:1160", enforce_disable_flashinfer_allreduce_fusion=True)
     model.model_specific_adjustments(s)
     if s.sampling_backend is None:
         s.set("default with FlashInfer", "server_args.py:2520", sampling_backend="flashinfer")
     attention.deterministic(s)
     attention.backend_compatibility(s)
-    if s.linear_attn_decode_backend is None and s.platform.sm100 and s.mamba_ssm_dtype == "bfloat16":
-        if s.speculative_algorithm is None:
-            s.set("bfloat16 state on sm_100", "server_args.py:2940", linear_attn_decode_backend="flashinfer")
+    plain = s.linear_attn_decode_backend is None and s.speculative_algorithm is None
+    if plain and s.platform.sm100 and s.mamba_ssm_dtype == "bfloat16":
+        s.set("bfloat16 state on sm_100", "server_args.py:2940", linear_attn_decode_backend="flashinfer")
     attention.fp4_compatibility(s)
     if s.page_size is None:
         s.set("default", "server_args.py:2890", page_size=1)

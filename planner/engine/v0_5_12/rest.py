@@ -148,9 +148,7 @@ def data_parallelism(s: State) -> None:
         s.require(s.tp_size % s.dp_size == 0, "", where)
         s.set("divided by the attention-DP size", where, chunked_prefill_size=s.chunked_prefill_size // s.dp_size)
     if s.enable_dp_lm_head:
-        s.require(
-            bool(s.enable_dp_attention), "Please enable dp attention when setting enable_dp_lm_head. ", where
-        )
+        s.require(bool(s.enable_dp_attention), "Please enable dp attention when setting enable_dp_lm_head. ", where)
 
 
 def context_parallelism(s: State) -> None:
@@ -171,13 +169,9 @@ def context_parallelism(s: State) -> None:
         )
         s.require(s.pp_size == 1, "PP is not supported with context parallelism", where)
         if s.ep_size > 1:
-            s.require(
-                s.ep_size * s.moe_dp_size == s.tp_size, "ep_size * moe_dp_size must be equal to tp_size", where
-            )
+            s.require(s.ep_size * s.moe_dp_size == s.tp_size, "ep_size * moe_dp_size must be equal to tp_size", where)
     if s.attn_cp_size != s.moe_dp_size:
-        s.require(
-            s.moe_dp_size == 1, "attn_cp_size != moe_dp_size is only supported when moe_dp_size == 1", where
-        )
+        s.require(s.moe_dp_size == 1, "attn_cp_size != moe_dp_size is only supported when moe_dp_size == 1", where)
 
 
 def moe_kernel(s: State) -> None:
@@ -201,8 +195,7 @@ def moe_kernel(s: State) -> None:
     if runner == "flashinfer_cutedsl":
         s.require(
             quantization == "modelopt_fp4",
-            f"Invalid quantization '{quantization}'. \nFlashInfer CuteDSL MOE currently supports only: "
-            "'modelopt_fp4'.",
+            f"Invalid quantization '{quantization}'. \nFlashInfer CuteDSL MOE currently supports only: 'modelopt_fp4'.",
             where,
         )
         s.require(s.ep_size in (1, s.tp_size), ep_text, where)
@@ -230,9 +223,7 @@ def moe_kernel(s: State) -> None:
     if runner in ("flashinfer_cutedsl", "flashinfer_trtllm", "flashinfer_trtllm_routed"):
         s.set(f"not with the runner {runner}", where, disable_shared_experts_fusion=True)
     if s.flag("SGLANG_CUTLASS_MOE"):
-        s.require(
-            quantization in ("fp8", "mxfp8"), "cutlass MoE is only supported with fp8/mxfp8 quantization", where
-        )
+        s.require(quantization in ("fp8", "mxfp8"), "cutlass MoE is only supported with fp8/mxfp8 quantization", where)
         s.set("SGLANG_CUTLASS_MOE", where, moe_runner_backend="cutlass")
     if s.moe_runner_backend == "cutlass" and quantization in ("fp8", "mxfp8"):
         s.require(s.ep_size == 1, "FP8/MXFP8 Cutlass MoE is only supported with ep_size == 1", where)
@@ -434,15 +425,9 @@ def _late_checks(s: State, where: str) -> None:
         s.require(
             s.pp_size == 1, "PD-Multiplexing is only supported with pipeline parallelism disabled (pp_size=1).", where
         )
-        s.require(
-            s.chunked_prefill_size == -1, "PD-Multiplexing is not compatible with chunked prefill.", where
-        )
-        s.require(
-            s.disaggregation_mode == "null", "PD-Multiplexing is not compatible with disaggregation mode.", where
-        )
-        s.require(
-            bool(s.disable_overlap_schedule), "PD-Multiplexing is not compatible with overlap schedule.", where
-        )
+        s.require(s.chunked_prefill_size == -1, "PD-Multiplexing is not compatible with chunked prefill.", where)
+        s.require(s.disaggregation_mode == "null", "PD-Multiplexing is not compatible with disaggregation mode.", where)
+        s.require(bool(s.disable_overlap_schedule), "PD-Multiplexing is not compatible with overlap schedule.", where)
     s.require(s.tokenizer_worker_num > 0, "Tokenizer worker num must >= 1", where)
     s.require(s.detokenizer_worker_num > 0, "Detokenizer worker num must >= 1", where)
     if s.enable_priority_scheduling:
@@ -454,15 +439,11 @@ def _late_checks(s: State, where: str) -> None:
         )
     s.require(s.schedule_conservativeness >= 0, "schedule_conservativeness must be non-negative", where)
     if s.export_metrics_to_file and s.export_metrics_to_file_dir is None:
-        s.value_error(
-            "--export-metrics-to-file-dir is required when --export-metrics-to-file is enabled", where
-        )
+        s.value_error("--export-metrics-to-file-dir is required when --export-metrics-to-file is enabled", where)
     if s.enable_two_batch_overlap and s.moe_a2a_backend == "none":
         s.value_error("When enabling two batch overlap, moe_a2a_backend cannot be 'none'.", where)
     if s.enable_two_batch_overlap and s.enforce_shared_experts_fusion:
-        s.value_error(
-            "--enable-two-batch-overlap and --enforce-shared-experts-fusion cannot be used together.", where
-        )
+        s.value_error("--enable-two-batch-overlap and --enforce-shared-experts-fusion cannot be used together.", where)
     if s.enable_quant_communications:
         text = (
             "Communications quantization is only used with tp_size != 1"

@@ -181,9 +181,7 @@ def _eagle(s: State) -> None:
 
 def _need_topk(s: State) -> None:
     if s.speculative_eagle_topk is None:
-        s.refuse(
-            "TypeError", "'>' not supported between instances of 'NoneType' and 'int'", "server_args.py:3837"
-        )
+        s.refuse("TypeError", "'>' not supported between instances of 'NoneType' and 'int'", "server_args.py:3837")
 
 
 def _ngram(s: State) -> None:

@@ -15,9 +15,7 @@ def attention_backends(s: State) -> tuple[str | None, str | None]:
 
 def attention_unset(s: State) -> bool:
     """Whether no attention backend was given."""
-    return (
-        s.attention_backend is None and s.prefill_attention_backend is None and s.decode_attention_backend is None
-    )
+    return s.attention_backend is None and s.prefill_attention_backend is None and s.decode_attention_backend is None
 
 
 def default_attention_backend(s: State, model: ModelFacts | None) -> str:

@@ -181,9 +181,7 @@ def _mla_checks(s: State) -> None:
                 where,
             )
         if s.kv_cache_dtype not in ("fp8_e4m3", "bf16", "auto"):
-            s.value_error(
-                "TensorRT-LLM MLA backend only supports kv-cache-dtype of fp8_e4m3, bf16, or auto.", where
-            )
+            s.value_error("TensorRT-LLM MLA backend only supports kv-cache-dtype of fp8_e4m3, bf16, or auto.", where)
     if "cutedsl_mla" in (main, decode, prefill):
         where = f"{_OVERRIDES}:1233"
         s.require(prefill != "cutedsl_mla", "CuteDSL MLA only supports decoding for now", where)
@@ -211,9 +209,7 @@ def _trtllm_mha_checks(s: State) -> None:
             where,
         )
     if prefill == "trtllm_mha" and s.platform.sm120 and s.kv_cache_dtype == "fp8_e4m3":
-        s.value_error(
-            "TRTLLM FMHAv2 prefill on SM120 does not support fp8_e4m3 KV cache or skip-softmax.", where
-        )
+        s.value_error("TRTLLM FMHAv2 prefill on SM120 does not support fp8_e4m3 KV cache or skip-softmax.", where)
     if decode == "trtllm_mha" and not supported:
         s.value_error(
             "TRTLLM MHA backend for decode is only supported on Hopper (SM90), Blackwell (SM100) and (SM120) GPUs. "

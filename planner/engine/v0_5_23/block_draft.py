@@ -40,9 +40,7 @@ def dflash(s: State) -> None:
     if s.pp_size != 1:
         s.value_error("Currently DFLASH speculative decoding only supports pp_size == 1.", f"{_HOOK}:321")
     if s.speculative_draft_model_path is None:
-        s.value_error(
-            "DFLASH speculative decoding requires setting --speculative-draft-model-path.", f"{_HOOK}:326"
-        )
+        s.value_error("DFLASH speculative decoding requires setting --speculative-draft-model-path.", f"{_HOOK}:326")
     _chain(s, f"{_HOOK}:342")
     block = s.speculative_dflash_block_size
     if block is not None:
@@ -84,9 +82,7 @@ def _draft_backend(s: State) -> None:
         config = s.draft.config if s.draft is not None else {}
         text = config.get("text_config") or config
         layers = text.get("layer_types", config.get("layer_types"))
-        sliding = (
-            bool(layers) and len(layers) == text.get("num_hidden_layers") and set(layers) == {"sliding_attention"}
-        )
+        sliding = bool(layers) and len(layers) == text.get("num_hidden_layers") and set(layers) == {"sliding_attention"}
         if not (sliding or text.get("is_causal") is True):
             backend = "fa4" if s.platform.sm100 else fallback
             because = "trtllm_mha needs a draft whose layers all slide or are causal"
@@ -107,9 +103,7 @@ def dspark(s: State) -> None:
                 where,
             )
         if (s.moe_a2a_backend != "none" or coordinated) and not static:
-            s.value_error(
-                "DSpark DP MoE or prefill coordination requires SGLANG_RAGGED_VERIFY_MODE=static.", where
-            )
+            s.value_error("DSpark DP MoE or prefill coordination requires SGLANG_RAGGED_VERIFY_MODE=static.", where)
         if s.attn_cp_size > 1:
             s.value_error(
                 f"DSpark with dp attention does not support context parallel (attn_cp_size={s.attn_cp_size}).", where
@@ -132,9 +126,7 @@ def dspark(s: State) -> None:
             s.set("the target carries its draft", where, speculative_draft_model_path=s.model_path)
             s.set("the target's", where, speculative_draft_model_revision=s.revision)
         else:
-            s.value_error(
-                "DSpark dense speculative decoding requires setting --speculative-draft-model-path.", where
-            )
+            s.value_error("DSpark dense speculative decoding requires setting --speculative-draft-model-path.", where)
     _chain(s, where)
     _dspark_tokens(s, where)
     fill_running_requests(s, f"{_HOOK}:860")
@@ -162,8 +154,7 @@ def _dspark_tokens(s: State, where: str) -> None:
         s.set("gamma + 1", where, speculative_num_draft_tokens=gamma + 1)
     if s.speculative_num_draft_tokens < 2:
         s.value_error(
-            "DSpark speculative_num_draft_tokens must be >= 2 (= gamma + 1), got "
-            f"{s.speculative_num_draft_tokens}.",
+            f"DSpark speculative_num_draft_tokens must be >= 2 (= gamma + 1), got {s.speculative_num_draft_tokens}.",
             where,
         )
 
@@ -233,9 +224,7 @@ def _uno_tree(s: State, width: int, topk: int, where: str) -> None:
     if width > 128:
         s.value_error(f"UNO tree mode currently supports at most Q=128 verify nodes, got Q={width}.", where)
     if width * topk > 2048:
-        s.value_error(
-            f"UNO tree mode currently supports Q*K <= 2048; got Q*K={width}*{topk}={width * topk}.", where
-        )
+        s.value_error(f"UNO tree mode currently supports Q*K <= 2048; got Q*K={width}*{topk}={width * topk}.", where)
     capacity, level = 1, 1
     for _ in range(steps):
         level *= topk

@@ -292,23 +292,15 @@ def check_server_args(s: State) -> None:
         s.require(
             s.pp_size == 1, "PD-Multiplexing is only supported with pipeline parallelism disabled (pp_size=1).", where
         )
-        s.require(
-            s.chunked_prefill_size == -1, "PD-Multiplexing is not compatible with chunked prefill.", where
-        )
-        s.require(
-            s.disaggregation_mode == "null", "PD-Multiplexing is not compatible with disaggregation mode.", where
-        )
-        s.require(
-            bool(s.disable_overlap_schedule), "PD-Multiplexing is not compatible with overlap schedule.", where
-        )
+        s.require(s.chunked_prefill_size == -1, "PD-Multiplexing is not compatible with chunked prefill.", where)
+        s.require(s.disaggregation_mode == "null", "PD-Multiplexing is not compatible with disaggregation mode.", where)
+        s.require(bool(s.disable_overlap_schedule), "PD-Multiplexing is not compatible with overlap schedule.", where)
     _workers_and_scheduling(s, where)
 
 
 def _pipeline(s: State) -> None:
     where = "arg_groups/validation_hook.py:119"
-    s.require(
-        bool(s.disable_overlap_schedule), "Pipeline parallelism is not compatible with overlap schedule", where
-    )
+    s.require(bool(s.disable_overlap_schedule), "Pipeline parallelism is not compatible with overlap schedule", where)
     algorithm = s.speculative_algorithm
     pp_spec = s.flag("SGLANG_ENABLE_PP_SPEC")
     if algorithm == "DSPARK":
@@ -381,9 +373,7 @@ def _workers_and_scheduling(s: State, where: str) -> None:
         s.value_error("--retraction-policy priority requires --enable-priority-scheduling", where)
     s.require(s.schedule_conservativeness >= 0, "schedule_conservativeness must be non-negative", where)
     if s.export_metrics_to_file and s.export_metrics_to_file_dir is None:
-        s.value_error(
-            "--export-metrics-to-file-dir is required when --export-metrics-to-file is enabled", where
-        )
+        s.value_error("--export-metrics-to-file-dir is required when --export-metrics-to-file is enabled", where)
     if s.enable_two_batch_overlap and s.moe_a2a_backend == "none" and not attn_dp_enabled(s):
         s.value_error(
             "When enabling two batch overlap without an EP a2a backend (moe_a2a_backend='none'), attention DP "

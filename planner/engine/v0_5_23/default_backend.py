@@ -22,9 +22,7 @@ def default_attention_backend(s: State, model: ModelFacts | None) -> str:
     if platform.sm90 and single:
         return "fa3"
     known_chain = (
-        s.speculative_algorithm is None
-        or topk is not None
-        or str(s.speculative_algorithm).upper() == "DFLASH"
+        s.speculative_algorithm is None or topk is not None or str(s.speculative_algorithm).upper() == "DFLASH"
     )
     if platform.sm100 and single and known_chain:
         return "fa4" if model is not None and model.asymmetric_kv else "trtllm_mha"

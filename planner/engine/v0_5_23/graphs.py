@@ -49,11 +49,11 @@ _BREAKABLE_MULTIMODAL = frozenset(
 
 
 def _phase(backend: str) -> dict[str, Any]:
-    return {key: None for key in _KEYS} | {"backend": backend, "tc_compiler": "eager"}
+    return dict.fromkeys(_KEYS, None) | {"backend": backend, "tc_compiler": "eager"}
 
 
 def configure(s: State) -> None:
-    """Merges the flags (weak to strong: whole off, phase off, per-phase flags, JSON), then switches off what cannot be."""
+    """Merges the flags, weak to strong: whole off, phase off, flags of a phase, JSON; then drops what cannot run."""
     prefill_default = "breakable" if s.platform.cuda_visible and not s.platform.hip else "disabled"
     explicit = s.cuda_graph_config
     if isinstance(explicit, str):
@@ -139,9 +139,7 @@ def _align_for_deepep(s: State) -> None:
     sizes = prefill["bs"] or prefill_batch_sizes(prefill["max_bs"] or 2048)
     aligned = sorted({(size + 7) // 8 * 8 for size in sizes})
     if aligned != sorted(sizes):
-        s.set_graph(
-            "DeepEP needs multiples of 8", f"{_HOOK}:315", "prefill", bs=aligned, max_bs=aligned[-1]
-        )
+        s.set_graph("DeepEP needs multiples of 8", f"{_HOOK}:315", "prefill", bs=aligned, max_bs=aligned[-1])
 
 
 def _disaggregation_roles(s: State) -> None:

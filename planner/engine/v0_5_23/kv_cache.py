@@ -40,9 +40,13 @@ def fp4_compatibility(s: State) -> None:
     if native:
         _native_nvfp4(s, mixed=mixed)
     if prefill == "fa4":
-        kind, allowed = ("MLA", ["flashinfer", "trtllm_mla"]) if uses_mla(s) else (
-            "MHA",
-            ["triton", "torch_native", "flex_attention"],
+        kind, allowed = (
+            ("MLA", ["flashinfer", "trtllm_mla"])
+            if uses_mla(s)
+            else (
+                "MHA",
+                ["triton", "torch_native", "flex_attention"],
+            )
         )
         s.require(
             decode in allowed,
@@ -50,9 +54,13 @@ def fp4_compatibility(s: State) -> None:
             where,
         )
     elif prefill == decode:
-        kind, allowed = ("MLA", ["flashinfer", "trtllm_mla"]) if uses_mla(s) else (
-            "MHA",
-            ["triton", "torch_native", "flex_attention", "trtllm_mha"],
+        kind, allowed = (
+            ("MLA", ["flashinfer", "trtllm_mla"])
+            if uses_mla(s)
+            else (
+                "MHA",
+                ["triton", "torch_native", "flex_attention", "trtllm_mha"],
+            )
         )
         s.require(
             s.attention_backend in allowed,

@@ -85,8 +85,7 @@ def _validate(s: State, model: ModelFacts) -> None:
         if s.mamba_radix_cache_strategy == "extra_buffer_lazy":
             s.require(
                 s.disaggregation_mode == "null",
-                "extra_buffer_lazy unsupported under PD disaggregation; use --mamba-radix-cache-strategy "
-                "extra_buffer.",
+                "extra_buffer_lazy unsupported under PD disaggregation; use --mamba-radix-cache-strategy extra_buffer.",
                 where,
             )
         if s.speculative_num_draft_tokens is not None:
@@ -107,9 +106,7 @@ def _validate(s: State, model: ModelFacts) -> None:
         "no_buffer do not support overlap schedule. Try to set disable_overlap_schedule=True.",
         where,
     )
-    s.require(
-        s.attention_backend != "trtllm_mha", "no_buffer do not support trtllm_mha attention backend.", where
-    )
+    s.require(s.attention_backend != "trtllm_mha", "no_buffer do not support trtllm_mha attention backend.", where)
 
 
 def mamba_backend(s: State) -> None:

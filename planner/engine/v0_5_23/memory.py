@@ -153,5 +153,5 @@ def vlm_factor(model: ModelFacts) -> float | None:
     layers, width = _VISION_DEFAULTS.get(model.architecture, (24, 1024))
     layers = model.vision.get("num_hidden_layers", layers)
     width = model.vision.get("hidden_size", width)
-    ratio = layers * width**2 / (24 * 1024**2)
+    ratio = float(layers) * float(width) ** 2 / (24 * 1024**2)
     return 0.95 * max(0.8, min(1.05, 1.0 - 0.1 * (ratio - 1.0)))

@@ -157,9 +157,7 @@ def _qwen_hybrid(s: State, model: ModelFacts) -> Changes:
 def _gpt_oss(s: State, model: ModelFacts) -> Changes:
     changes: Changes = {}
     if attention_unset(s):
-        changes["attention_backend"] = (
-            "trtllm_mha" if s.platform.sm100 else "fa3" if s.platform.sm90 else "triton"
-        )
+        changes["attention_backend"] = "trtllm_mha" if s.platform.sm100 else "fa3" if s.platform.sm90 else "triton"
     mxfp4 = model.quant_method == "mxfp4"
     if mxfp4:
         changes["dtype"] = "bfloat16"
@@ -187,9 +185,7 @@ def _glm4_moe(s: State, model: ModelFacts) -> Changes:
 def _llama4(s: State, _model: ModelFacts) -> Changes:
     changes: Changes = {}
     if s.attention_backend is None:
-        changes["attention_backend"] = (
-            "trtllm_mha" if s.platform.sm100 else "fa3" if s.platform.sm90 else "triton"
-        )
+        changes["attention_backend"] = "trtllm_mha" if s.platform.sm100 else "fa3" if s.platform.sm90 else "triton"
     if s.platform.sm100 and s.moe_runner_backend == "auto" and s.quantization in ("fp8", "modelopt_fp8"):
         changes["moe_runner_backend"] = "flashinfer_trtllm"
     return changes
@@ -244,9 +240,7 @@ def _fixed(**changes: Any) -> Callable[[State, ModelFacts], Changes]:
 
 
 def _sm100_attention(backend: str) -> Callable[[State, ModelFacts], Changes]:
-    return lambda s, _model: (
-        {"attention_backend": backend} if s.platform.sm100 and s.attention_backend is None else {}
-    )
+    return lambda s, _model: {"attention_backend": backend} if s.platform.sm100 and s.attention_backend is None else {}
 
 
 def _olmo2(s: State, _model: ModelFacts) -> Changes:
@@ -259,25 +253,51 @@ def _olmo2(s: State, _model: ModelFacts) -> Changes:
 
 _RULES: tuple[tuple[frozenset[str], Callable[[State, ModelFacts], Changes], str], ...] = (
     (DEEPSEEK_FAMILY, _deepseek, "model_overrides/deepseek_v2.py:185"),
-    (frozenset({"MistralLarge3ForCausalLM", "PixtralForConditionalGeneration"}), _fixed(dtype="bfloat16"),
-     "model_override_base.py:24"),
+    (
+        frozenset({"MistralLarge3ForCausalLM", "PixtralForConditionalGeneration"}),
+        _fixed(dtype="bfloat16"),
+        "model_override_base.py:24",
+    ),
     (_QWEN_MOE, _qwen_moe, "model_overrides/qwen3_moe.py:33"),
     (_QWEN_HYBRID, _qwen_hybrid, "model_overrides/qwen3_5.py:14"),
     (frozenset({"GptOssForCausalLM"}), _gpt_oss, "model_overrides/gpt_oss.py:24"),
     (frozenset({"Glm4MoeForCausalLM"}), _glm4_moe, "model_overrides/glm4_moe.py:12"),
     (frozenset({"Llama4ForCausalLM", "Llama4ForConditionalGeneration"}), _llama4, "model_overrides/llama4.py:12"),
-    (frozenset({"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration", "Gemma4UnifiedForConditionalGeneration"}),
-     _gemma4, "model_overrides/gemma4.py:14"),
-    (frozenset({"Gemma2ForCausalLM", "Gemma3ForCausalLM", "Gemma3ForConditionalGeneration", "Gemma3nForCausalLM",
-                "Gemma3nForConditionalGeneration"}),
-     _fixed(disable_hybrid_swa_memory=True), "model_overrides/gemma2_gemma3.py:12"),
+    (
+        frozenset({"Gemma4ForCausalLM", "Gemma4ForConditionalGeneration", "Gemma4UnifiedForConditionalGeneration"}),
+        _gemma4,
+        "model_overrides/gemma4.py:14",
+    ),
+    (
+        frozenset(
+            {
+                "Gemma2ForCausalLM",
+                "Gemma3ForCausalLM",
+                "Gemma3ForConditionalGeneration",
+                "Gemma3nForCausalLM",
+                "Gemma3nForConditionalGeneration",
+            }
+        ),
+        _fixed(disable_hybrid_swa_memory=True),
+        "model_overrides/gemma2_gemma3.py:12",
+    ),
     (frozenset({"MiniMaxM2ForCausalLM"}), _minimax_m2, "model_overrides/minimax_m2.py:12"),
     (frozenset({"MiMoV2FlashForCausalLM", "MiMoV2ForCausalLM"}), _mimo_v2, "model_overrides/mimo_v2.py:12"),
     (frozenset({"Step3p5ForCausalLM", "Step3p7ForConditionalGeneration"}), _step3p, "overrides.py:336"),
     (frozenset({"Olmo2ForCausalLM"}), _olmo2, "model_overrides/olmo2.py:10"),
-    (frozenset({"FalconH1ForCausalLM", "JetNemotronForCausalLM", "JetVLMForConditionalGeneration",
-                "MiniCPMV4_6ForConditionalGeneration", "MiniCPMV4_7ForConditionalGeneration"}),
-     _sm100_attention("triton"), "model_overrides/falcon_h1.py:8"),
+    (
+        frozenset(
+            {
+                "FalconH1ForCausalLM",
+                "JetNemotronForCausalLM",
+                "JetVLMForConditionalGeneration",
+                "MiniCPMV4_6ForConditionalGeneration",
+                "MiniCPMV4_7ForConditionalGeneration",
+            }
+        ),
+        _sm100_attention("triton"),
+        "model_overrides/falcon_h1.py:8",
+    ),
     (frozenset({"Lfm2ForCausalLM", "Lfm2MoeForCausalLM"}), _sm100_attention("flashinfer"), "model_overrides/lfm2.py:8"),
 )
 
@@ -377,6 +397,4 @@ def capability_adjustments(s: State) -> None:
     if is_multimodal(s, model) and model.architecture in _NO_CHUNKED_MULTIMODAL:
         s.set("this model takes no chunks", "arg_groups/model_hook.py:751", chunked_prefill_size=-1)
     if s.enable_encoder_swa_bounded_replay:
-        s.value_error(
-            "--enable-encoder-swa-bounded-replay requires DeepSeek-V4.1", "arg_groups/model_hook.py:751"
-        )
+        s.value_error("--enable-encoder-swa-bounded-replay requires DeepSeek-V4.1", "arg_groups/model_hook.py:751")

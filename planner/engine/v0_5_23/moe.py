@@ -44,7 +44,9 @@ def mega_moe(s: State) -> None:
     """Runner ``megamoe`` is an alias; the backend has its own requirements."""
     where = "arg_groups/mega_moe_hook.py:259"
     if s.moe_runner_backend == "megamoe":
-        s.set("the runner megamoe is the all-to-all backend", where, moe_runner_backend="auto", moe_a2a_backend="megamoe")
+        s.set(
+            "the runner megamoe is the all-to-all backend", where, moe_runner_backend="auto", moe_a2a_backend="megamoe"
+        )
     if s.moe_a2a_backend != "megamoe":
         return
     where = "arg_groups/mega_moe_hook.py:27"
@@ -131,9 +133,7 @@ def _runner_by_quantization(s: State) -> None:
     runner = s.moe_runner_backend
     if s.quantization == "nvfp4_online":
         if not s.platform.sm100:
-            s.value_error(
-                "--quantization nvfp4_online is supported only on NVIDIA Blackwell SM100/SM103 GPUs.", where
-            )
+            s.value_error("--quantization nvfp4_online is supported only on NVIDIA Blackwell SM100/SM103 GPUs.", where)
         if runner == "auto":
             runner = "flashinfer_trtllm"
         elif runner not in ("flashinfer_trtllm", "flashinfer_trtllm_routed", "flashinfer_cutedsl"):
@@ -459,10 +459,13 @@ def mega_moe_budget(s: State) -> None:
             largest = min(largest, per_rank)
         tokens = largest * ((s.speculative_num_draft_tokens or 1) if s.speculative_algorithm else 1)
         if capacity < tokens:
-            s.value_error(f"{label} with MegaMoE requires SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK to "
-                          f"cover the largest decode / verify forward on one rank. Current values: largest decode "
-                          f"graph bucket x tokens per request = {tokens}, "
-                          f"SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK={capacity}.", where)
+            s.value_error(
+                f"{label} with MegaMoE requires SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK to "
+                f"cover the largest decode / verify forward on one rank. Current values: largest decode "
+                f"graph bucket x tokens per request = {tokens}, "
+                f"SGLANG_OPT_DEEPGEMM_MEGA_MOE_NUM_MAX_TOKENS_PER_RANK={capacity}.",
+                where,
+            )
     if s.disaggregation_mode == "decode" or (s.pp_size > 1 and s.enable_dynamic_chunking):
         return
     if s.chunked_prefill_size is None or s.chunked_prefill_size <= 0:

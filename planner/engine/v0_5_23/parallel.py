@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from planner.engine.state import State
 from planner.engine.v0_5_23.graphs import compatibility, prefill_batch_sizes
 from planner.engine.v0_5_23.view import attn_dp_enabled
@@ -83,9 +85,9 @@ def data_parallelism(s: State) -> None:
             and prefill["max_bs"] > s.chunked_prefill_size
             and ("prefill", "max_bs") not in s.locked
         ):
-            changes = {"max_bs": s.chunked_prefill_size}
+            changes: dict[str, Any] = {"max_bs": s.chunked_prefill_size}
             if ("prefill", "bs") not in s.locked:
-                changes["bs"] = prefill_batch_sizes(s.chunked_prefill_size)  # type: ignore[assignment]
+                changes["bs"] = prefill_batch_sizes(s.chunked_prefill_size)
             s.set_graph("no more than the chunk of one rank", where, "prefill", **changes)
     if s.enable_tp_lm_head_all_to_all is None:
         enable = (
@@ -102,13 +104,9 @@ def data_parallelism(s: State) -> None:
 def _lm_head(s: State) -> None:
     where = "arg_groups/overrides.py:1422"
     if s.enable_dp_lm_head:
-        s.require(
-            attn_dp_enabled(s), "--enable-dp-lm-head requires attention DP (--attn-dp-size).", where
-        )
+        s.require(attn_dp_enabled(s), "--enable-dp-lm-head requires attention DP (--attn-dp-size).", where)
     if s.enable_tp_lm_head_all_to_all:
-        s.require(
-            attn_dp_enabled(s), "--enable-tp-lm-head-all-to-all requires attention DP (--attn-dp-size).", where
-        )
+        s.require(attn_dp_enabled(s), "--enable-tp-lm-head-all-to-all requires attention DP (--attn-dp-size).", where)
         s.require(
             not s.enable_dp_lm_head,
             "--enable-tp-lm-head-all-to-all uses a TP-sharded LM head and is incompatible with --enable-dp-lm-head.",
@@ -132,9 +130,7 @@ def context_parallelism(s: State) -> None:
     if s.model is not None:
         architecture = s.model.architecture
         if s.enable_prefill_cp and architecture == "DeepseekV32ForCausalLM" and s.cp_strategy == "zigzag":
-            s.value_error(
-                "DeepSeek V3.2 prefill CP does not support --cp-strategy zigzag; use interleave.", where
-            )
+            s.value_error("DeepSeek V3.2 prefill CP does not support --cp-strategy zigzag; use interleave.", where)
     if s.enable_prefill_cp and s.cp_strategy is None:
         s.value_error("--cp-strategy must be set when --enable-prefill-cp is enabled.", where)
     if s.attn_cp_size > 1:
@@ -158,18 +154,14 @@ def context_parallelism(s: State) -> None:
         )
         s.require(s.pp_size == 1, "PP is not supported with context parallelism", where)
         if s.ep_size > 1:
-            s.require(
-                s.ep_size * s.moe_dp_size == s.tp_size, "ep_size * moe_dp_size must be equal to tp_size", where
-            )
+            s.require(s.ep_size * s.moe_dp_size == s.tp_size, "ep_size * moe_dp_size must be equal to tp_size", where)
         s.require(
             not s.enable_aiter_allreduce_fusion,
             "Aiter allreduce fusion is not supported with context parallelism",
             where,
         )
     if s.attn_cp_size != s.moe_dp_size:
-        s.require(
-            s.moe_dp_size == 1, "attn_cp_size != moe_dp_size is only supported when moe_dp_size == 1", where
-        )
+        s.require(s.moe_dp_size == 1, "attn_cp_size != moe_dp_size is only supported when moe_dp_size == 1", where)
     if s.enable_prefill_cp:
         compatibility(s)
 
@@ -223,6 +215,4 @@ def elastic_and_eplb(s: State) -> None:
             s.set("elastic expert parallelism", where, eplb_algorithm="elasticity_aware")
         s.require(s.pp_size == 1, "PP size should be set to 1 under elastic EP", where)
     if s.max_ep_size is not None:
-        s.require(
-            s.elastic_ep_backend is not None, "--max-ep-size requires --elastic-ep-backend to be set.", where
-        )
+        s.require(s.elastic_ep_backend is not None, "--max-ep-size requires --elastic-ep-backend to be set.", where)

@@ -142,8 +142,7 @@ def deprecated(s: State) -> None:
     if s.disable_fast_image_processor:
         if s.image_processor_backend not in ("auto", "pil"):
             s.value_error(
-                "--disable-fast-image-processor conflicts with "
-                f"--image-processor-backend={s.image_processor_backend}.",
+                f"--disable-fast-image-processor conflicts with --image-processor-backend={s.image_processor_backend}.",
                 where,
             )
         s.set("--disable-fast-image-processor is deprecated", where, image_processor_backend="pil")

@@ -56,9 +56,7 @@ def dsa_defaults(s: State, model: ModelFacts) -> None:
     sinks = bool(model.config.get("learnable_sink"))
     kv = s.kv_cache_dtype
     if sinks and kv not in ("auto", "bf16", "bfloat16"):
-        s.value_error(
-            f"Learnable DSA attention sinks require a bfloat16 KV cache; got kv_cache_dtype={kv}.", where
-        )
+        s.value_error(f"Learnable DSA attention sinks require a bfloat16 KV cache; got kv_cache_dtype={kv}.", where)
     if kv == "auto":
         kv = "fp8_e4m3" if s.platform.major >= 10 and not sinks else "bfloat16"
     if kv == "bf16":

@@ -159,9 +159,7 @@ def _eagle(s: State) -> None:
         s.set("the target carries its draft layers", f"{_HOOK}:1110", speculative_draft_model_path=s.model_path)
         s.set("the target's", f"{_HOOK}:1110", speculative_draft_model_revision=s.revision)
     if not s.speculative_adaptive and s.speculative_num_steps is None:
-        s.require(
-            s.speculative_eagle_topk is None and s.speculative_num_draft_tokens is None, "", f"{_HOOK}:1158"
-        )
+        s.require(s.speculative_eagle_topk is None and s.speculative_num_draft_tokens is None, "", f"{_HOOK}:1158")
         wide = architecture in ("LlamaForCausalLM", "Grok1ForCausalLM", "Grok1VForCausalLM")
         steps, topk, tokens = (5, 4, 8) if wide and s.speculative_algorithm != "STANDALONE" else (3, 1, 4)
         s.set(
@@ -195,9 +193,7 @@ def _eagle(s: State) -> None:
 
 def _need_topk(s: State) -> None:
     if s.speculative_eagle_topk is None:
-        s.refuse(
-            "TypeError", "'>' not supported between instances of 'NoneType' and 'int'", f"{_HOOK}:1271"
-        )
+        s.refuse("TypeError", "'>' not supported between instances of 'NoneType' and 'int'", f"{_HOOK}:1271")
 
 
 def _rejection_sampling(s: State) -> None:

@@ -51,9 +51,7 @@ def attention_backends(s: State) -> tuple[str | None, str | None]:
 
 def attention_unset(s: State) -> bool:
     """Whether no attention backend was given."""
-    return (
-        s.attention_backend is None and s.prefill_attention_backend is None and s.decode_attention_backend is None
-    )
+    return s.attention_backend is None and s.prefill_attention_backend is None and s.decode_attention_backend is None
 
 
 def attn_dp_enabled(s: State) -> bool:
@@ -71,7 +69,7 @@ def is_multimodal(s: State, model: ModelFacts) -> bool:
     enabled = s.enable_multimodal
     if enabled is None:
         enabled = model.architecture not in MULTIMODAL_OFF
-    return bool(enabled) and model.has_sub_config
+    return bool(enabled) and model.takes_media
 
 
 def mamba_extra_buffer(s: State) -> bool:

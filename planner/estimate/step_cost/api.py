@@ -56,7 +56,6 @@ class StepCostFit:
     table: KernelTable | None = None
     """Kernel table in place of the packaged one."""
     rows: tuple[CalibrationRow, ...] = ()
-    measured_kinds: frozenset[int] = frozenset()
 
     def step_model(self, *, framework: str = "sglang") -> StepCostModel:
         """The vectorised model behind the fit, for the profile's own weight format."""
@@ -126,7 +125,6 @@ class StepCostFit:
             start.costs,
             self.posterior,
             domain=self.domain,
-            measured_kinds=self.measured_kinds,
             notes=(f"fitted on {len(self.rows)} observations",),
         )
 
@@ -219,13 +217,12 @@ def fit_step_cost(
         model=target,
         drafter=draft,
         posterior=posterior,
-        domain=_domain(groups),
+        domain=StepDomain.of([group.batch for group in groups]),
         prior=prior,
         table=table,
         rows=tuple(
             CalibrationRow({**row, "kind": SPECULATION_KINDS[kinds[i]]}, fitted[i]) for i, row in enumerate(listed)
         ),
-        measured_kinds=frozenset(kinds.values()),
     )
 
 
@@ -269,14 +266,6 @@ def _main_framework(groups: Sequence[RowGroup]) -> str:
     for group in groups:
         counts[group.framework] = counts.get(group.framework, 0) + len(group.index)
     return max(sorted(counts), key=lambda name: counts[name])
-
-
-def _domain(groups: Sequence[RowGroup]) -> StepDomain:
-    def span(name: str) -> tuple[float, float]:
-        values = np.concatenate([getattr(group.batch, name) for group in groups])
-        return float(values.min()), float(values.max())
-
-    return StepDomain(running=span("running"), q_len=span("q_len"), context_tok=span("context_tok"))
 
 
 def _check_repeats(rows: Sequence[Row], groups: Sequence[RowGroup]) -> None:

@@ -46,14 +46,7 @@ def fit_prior(
     for rows, (own, group) in zip(used, models, strict=True):
         values = StepCostModel(own.costs, posterior).predict_columns(group.batch).value_s
         fitted += [CalibrationRow(row, float(value)) for row, value in zip(rows, values, strict=True)]
-    spans = {
-        name: (
-            min(float(getattr(g.batch, name).min()) for _, g in models),
-            max(float(getattr(g.batch, name).max()) for _, g in models),
-        )
-        for name in ("running", "q_len", "context_tok")
-    }
-    return posterior, tuple(fitted), StepDomain(**spans)
+    return posterior, tuple(fitted), StepDomain.of([group.batch for _, group in models])
 
 
 def main(argv: Sequence[str]) -> int:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from planner.errors import DomainError, InputError, Problem
-from planner.estimate.step_cost.batch import SPECULATION_KINDS
 from planner.estimate.step_cost.model import StepDomain
 from planner.estimate.step_cost.parameters import PARAMETER_NAMES, PARAMETERS, ParameterPosterior
 
@@ -51,11 +50,6 @@ class Calibration:
     domain: StepDomain
     rows: tuple[CalibrationRow, ...]
 
-    @property
-    def measured_kinds(self) -> frozenset[int]:
-        """0 off, 1 chain, 2 tree: the kinds of steps among the observations."""
-        return frozenset(SPECULATION_KINDS.index(str(row.row.get("kind", "off"))) for row in self.rows)
-
     def require(self, hardware: str, model: str) -> None:
         """Refuse another machine or model.
 
@@ -85,7 +79,11 @@ def write_calibration(calibration: Calibration) -> str:
         "drafter": calibration.drafter,
         "source": calibration.source,
         "residual_frac": posterior.residual_frac,
-        "domain": {name: list(getattr(calibration.domain, name)) for name in _DOMAIN},
+        "domain": {
+            **{name: list(getattr(calibration.domain, name)) for name in _DOMAIN},
+            "kinds": sorted(calibration.domain.kinds),
+            "layouts": sorted(list(layout) for layout in calibration.domain.layouts),
+        },
         "parameters": {
             parameter.name: {"mean": mean, "sd": spread, "unit": parameter.unit, "what": parameter.what}
             for parameter, mean, spread in zip(PARAMETERS, posterior.mean.tolist(), sd.tolist(), strict=True)
@@ -130,7 +128,12 @@ def read_calibration(text: str, *, name: str = "calibration") -> Calibration:
         raise InputError(
             [Problem(f"covariance must be {mean.size} x {mean.size} numbers", file=name, field="covariance")]
         )
-    domain = StepDomain(**{key: tuple(map(float, body["domain"][key])) for key in _DOMAIN})  # type: ignore[arg-type]
+    spans = body["domain"]
+    domain = StepDomain(
+        **{key: (float(spans[key][0]), float(spans[key][1])) for key in _DOMAIN},
+        kinds=frozenset(int(kind) for kind in spans["kinds"]),
+        layouts=frozenset((int(tp), int(ep), int(dp)) for tp, ep, dp in spans["layouts"]),
+    )
     return Calibration(
         hardware=str(body["hardware"]),
         model=str(body["model"]),

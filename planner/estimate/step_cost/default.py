@@ -33,8 +33,8 @@ _TRANSFER_SD = {
     "request_host_s": 20e-6,
     "prefill_scale": 0.15,
 }
-"""How far the parameters move from one deployment to the next, beside the prior's own covariance: differences between
-the five configurations of the InferenceX rows when each is fitted alone (docs/step_cost.md)."""
+"""How far the parameters move from one deployment to the next, beside the prior's own covariance. Four InferenceX
+configurations fitted alone differ by 0.05, 0.04, 0.19, 0.35e-3, 10e-6 and 0.11 (standard deviation, in this order)."""
 
 _SGLANG_REQUEST_HOST = (35e-6, 40e-6)
 """SGLang without speculation, growth of TPOT with C minus what the tables explain, for each request: 28 us (Qwen3-4B on
@@ -133,7 +133,6 @@ def calibrated_model(
         start.costs,
         calibration.posterior,
         domain=calibration.domain,
-        measured_kinds=calibration.measured_kinds,
         extra_frac=start.extra_frac,
         notes=(f"host terms fitted on {calibration.source}",),
     )

@@ -121,4 +121,6 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
     other_kernel = (batch.attention_backend == attention_backend_code("triton")) & costs.table_attention_is_not_triton
     doubt = np.where(other_kernel, _OTHER_KERNEL_FRAC, 0.0)
     verify_context = np.where(batch.q_len > 1, batch.context_tok, 0.0)
-    return Features(columns, eager, n_layers, spread, doubt, verify_context, extrapolated, grounds, batch.nvls)
+    # NVLS was measured with graphs (FN-13); an eager step waits for launches, which NVLS does not shorten.
+    nvls = batch.nvls & ~eager
+    return Features(columns, eager, n_layers, spread, doubt, verify_context, extrapolated, grounds, nvls)

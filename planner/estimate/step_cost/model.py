@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from planner.estimate.step_cost.features import GPU_COLUMNS, Features, build_fea
 from planner.estimate.step_cost.kernels import FloatArray
 from planner.estimate.step_cost.parameters import PARAMETER_NAMES, ParameterPosterior
 
-__all__ = ["PARTS", "StepCostModel", "StepDomain"]
+__all__ = ["PARTS", "Layout", "StepCostModel", "StepDomain"]
 
 _I = {name: i for i, name in enumerate(PARAMETER_NAMES)}
 _GPU = np.array([_I[name] for name in GPU_COLUMNS])
@@ -32,6 +33,9 @@ PARTS = {
 }
 """Parts of a step and the parameters that make them; ``hidden`` and ``saved`` are added by the model."""
 
+Layout = tuple[int, int, int]
+"""tp_size, ep_size, attention_dp_size."""
+
 _Z90 = 1.6448536269514722
 _VERIFY_CONTEXT_TOK = 4096.0
 _EXTRAPOLATED_FRAC = 0.15
@@ -39,6 +43,10 @@ _LONG_VERIFY_FRAC = 0.10
 _UNMEASURED_KIND_FRAC = 0.10
 """A chain has no tree to build and may overlap its scheduling, worth 15 to 29 % (diffusion-sparked-tree FINDINGS): a
 kind that the calibration did not measure keeps this doubt."""
+_UNMEASURED_LAYOUT_FRAC = 0.10
+"""Assumed: host terms were fitted in one layout (whether a second replica halves them was never measured)."""
+_PER_DOUBLING_FRAC = 0.05
+"""Assumed: for each doubling beyond the range of the observations."""
 _UNMEASURED_LINK_LOG = 1.1
 """Standard deviation of the log of all-reduce time on PCIe hosts that were not measured: community hosts with the same
 GPUs stand at 32 to 101 tok/s (rtx6kpro, Kimi K2.5), which their all-reduce alone must explain."""
@@ -46,11 +54,46 @@ GPUs stand at 32 to 101 tok/s (rtx6kpro, Kimi K2.5), which their all-reduce alon
 
 @dataclass(frozen=True, slots=True)
 class StepDomain:
-    """Range of the observations behind a calibration (low, high), and what the figures stand on."""
+    """What the observations behind a calibration span."""
 
     running: tuple[float, float]
+    """Lowest and highest number of running requests."""
     q_len: tuple[float, float]
     context_tok: tuple[float, float]
+    kinds: frozenset[int]
+    """Kinds of steps measured: 0 off, 1 chain, 2 tree."""
+    layouts: frozenset[Layout]
+    """Parallel layouts measured: (tp_size, ep_size, attention_dp_size)."""
+
+    @classmethod
+    def of(cls, batches: Sequence[StepBatch]) -> StepDomain:
+        """The span of some batches."""
+
+        def column(name: str) -> FloatArray:
+            return np.concatenate([np.asarray(getattr(batch, name), dtype=float) for batch in batches])
+
+        def span(name: str) -> tuple[float, float]:
+            return float(column(name).min()), float(column(name).max())
+
+        sizes = [column(name).astype(int).tolist() for name in ("tp_size", "ep_size", "attention_dp_size")]
+        return cls(
+            running=span("running"),
+            q_len=span("q_len"),
+            context_tok=span("context_tok"),
+            kinds=frozenset(column("speculation").astype(int).tolist()),
+            layouts=frozenset(zip(*sizes, strict=True)),
+        )
+
+    def new_kind(self, batch: StepBatch) -> NDArray[np.bool_]:
+        """Rows whose kind of step was not measured, (n,)."""
+        return ~np.isin(batch.speculation, sorted(self.kinds))
+
+    def new_layout(self, batch: StepBatch) -> NDArray[np.bool_]:
+        """Rows whose parallel layout was not measured, (n,)."""
+        known = np.zeros(batch.n_rows, dtype=bool)
+        for tp, ep, dp in self.layouts:
+            known |= (batch.tp_size == tp) & (batch.ep_size == ep) & (batch.attention_dp_size == dp)
+        return ~known
 
     def outside(self, batch: StepBatch) -> FloatArray:
         """How far each row lies outside, in doublings summed over the three axes; 0 inside; (n,)."""
@@ -70,8 +113,6 @@ class StepCostModel:
     posterior: ParameterPosterior
     domain: StepDomain | None = None
     """Range of the calibration; None: nothing was calibrated."""
-    measured_kinds: frozenset[int] = frozenset()
-    """Kinds of speculation (0 off, 1 chain, 2 tree) among the calibration's observations."""
     extra_frac: float = 0.0
     """Further relative standard deviation of every row (a system whose links or host were not measured)."""
     notes: tuple[str, ...] = ()
@@ -95,7 +136,7 @@ class StepCostModel:
         features = build_features(self.costs, batch)
         rng = np.random.default_rng(seed)
         theta = self.posterior.draw(n_samples, rng)
-        shared = rng.standard_normal((n_samples, 5))
+        shared = rng.standard_normal((n_samples, 7))
         waves = rng.standard_normal((n_samples, 8))
         x = features.columns
         step = _step(x, features.eager, theta)
@@ -105,28 +146,30 @@ class StepCostModel:
         if self.costs.links_unmeasured:
             links = np.exp(_UNMEASURED_LINK_LOG * rng.standard_normal((n_samples, 1))) - 1.0
             step = step + theta[:, [_I["comm_scale"]]] * x[:, _I["comm_scale"]] * links
-        residual, wide = self.posterior.residual_frac, self._wide_frac(features, batch)
-        tokens = np.log2(np.maximum(batch.running * batch.q_len, 1.0))
+        common, kind_doubt, layout_doubt = self._doubts_frac(features, batch)
         kind = np.where(batch.speculation > 0, shared[:, [2]], shared[:, [3]])
-        log_error = residual * (
-            np.sqrt(0.4) * shared[:, [1]] + np.sqrt(0.3) * kind + np.sqrt(0.3) * _smooth(tokens, waves)
+        tokens = np.log2(np.maximum(batch.running * batch.q_len, 1.0))
+        smooth = _smooth(tokens, waves)
+        log_error = self.posterior.residual_frac * (
+            np.sqrt(0.4) * shared[:, [1]] + np.sqrt(0.3) * kind + np.sqrt(0.3) * smooth
         )
-        log_error = log_error + wide * (np.sqrt(0.5) * shared[:, [1]] + np.sqrt(0.5) * kind)
+        log_error = log_error + common * (np.sqrt(0.5) * shared[:, [1]] + np.sqrt(0.5) * kind)
+        log_error = log_error + kind_doubt * shared[:, [5]] + layout_doubt * shared[:, [6]]
         gain = 1.0 + theta[:, [_NVLS]] * features.nvls
         return np.asarray(np.maximum(step, 1e-6) * np.exp(log_error) / gain)
 
-    def _wide_frac(self, features: Features, batch: StepBatch) -> FloatArray:
-        """Relative standard deviation beside the residual: extrapolation, long verify contexts, unmeasured kinds."""
+    def _doubts_frac(self, features: Features, batch: StepBatch) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Relative standard deviations beside the residual, (n,) each: extrapolation and long verify contexts; a kind
+        of step that the calibration did not measure; a parallel layout that it did not measure."""
         variance = np.full(batch.n_rows, self.extra_frac**2)
         variance += np.where(features.extrapolated, _EXTRAPOLATED_FRAC**2, 0.0)
         doublings = np.log2(np.maximum(features.verify_context_tok, _VERIFY_CONTEXT_TOK) / _VERIFY_CONTEXT_TOK)
         variance += (_LONG_VERIFY_FRAC * doublings) ** 2
-        if self.domain is not None:
-            variance += (0.05 * self.domain.outside(batch)) ** 2
-            for kind in (0, 1, 2):
-                if kind not in self.measured_kinds:
-                    variance += np.where(batch.speculation == kind, _UNMEASURED_KIND_FRAC**2, 0.0)
-        return np.asarray(np.sqrt(variance))
+        if self.domain is None:
+            return np.sqrt(variance), np.zeros(batch.n_rows), np.zeros(batch.n_rows)
+        variance += (_PER_DOUBLING_FRAC * self.domain.outside(batch)) ** 2
+        kind = np.where(self.domain.new_kind(batch), _UNMEASURED_KIND_FRAC, 0.0)
+        return np.sqrt(variance), kind, np.where(self.domain.new_layout(batch), _UNMEASURED_LAYOUT_FRAC, 0.0)
 
     def _columns(self, features: Features, batch: StepBatch) -> StepColumns:
         theta = self.posterior.mean
@@ -143,8 +186,9 @@ class StepCostModel:
             factor_sd = np.sqrt(np.expm1(_UNMEASURED_LINK_LOG**2)) * np.exp(_UNMEASURED_LINK_LOG**2 / 2)
             variance += (factor_sd * theta[_I["comm_scale"]] * x[:, _I["comm_scale"]]) ** 2
         relative = np.sqrt(variance) / total
-        relative = np.sqrt(relative**2 + self.posterior.residual_frac**2 + self._wide_frac(features, batch) ** 2)
-        relative = np.sqrt(relative**2 + np.where(features.nvls, self.posterior.sd("nvls_gain_frac"), 0.0) ** 2)
+        nvls_sd = np.where(features.nvls, self.posterior.sd("nvls_gain_frac"), 0.0)
+        more = (np.full(batch.n_rows, self.posterior.residual_frac), nvls_sd, *self._doubts_frac(features, batch))
+        relative = np.sqrt(relative**2 + sum(sd**2 for sd in more))
         value = total / gain
         width = np.exp(_Z90 * relative)
         parts = {name: np.zeros(batch.n_rows) for name in PARTS}

@@ -177,7 +177,7 @@ class Ledger:
     ) -> None:
         self._connection.close()
 
-    # -- writing --------------------------------------------------------------------------------------------------------
+    # -- writing -----------------------------------------------------------------------------------------------------
     def append(self, observations: Iterable[Observation], *, skip_known: bool = False) -> int:
         """Adds observations in one transaction: all or none. Returns how many were added.
 
@@ -234,7 +234,7 @@ class Ledger:
             raise InputError([problem])
         return True
 
-    # -- reading --------------------------------------------------------------------------------------------------------
+    # -- reading -----------------------------------------------------------------------------------------------------
     def totals(self, chosen: Filter | None = None) -> list[Row]:
         """Counts by place and cause."""
         where, values = (chosen or Filter()).where()

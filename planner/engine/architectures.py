@@ -1,0 +1,140 @@
+"""Sets of model architectures that the engine treats alike, as facts of 0.5.23."""
+
+from __future__ import annotations
+
+__all__ = ["DSA_ARCHITECTURES", "MLA_ARCHITECTURES", "MULTIMODAL_ARCHITECTURES", "SINK_ARCHITECTURES"]
+
+MLA_ARCHITECTURES = frozenset(
+    {
+        "BailingMoeV2_5ForCausalLM",
+        "BailingMoeV3ForCausalLM",
+        "BailingMoeV3VLForConditionalGeneration",
+        "DeepseekV2ForCausalLM",
+        "DeepseekV32ForCausalLM",
+        "DeepseekV3ForCausalLM",
+        "DeepseekV3ForCausalLMNextN",
+        "DotsVLMForCausalLM",
+        "Dots3NoteForCausalLM",
+        "Eagle3DeepseekV2ForCausalLM",
+        "GigaChat35ForCausalLM",
+        "Glm4MoeLiteForCausalLM",
+        "Glm5NextForConditionalGeneration",
+        "GlmMoeDsaForCausalLM",
+        "HYV4ForCausalLM",
+        "KimiK25ForConditionalGeneration",
+        "KimiK3ForConditionalGeneration",
+        "KimiLinearForCausalLM",
+        "KimiVLForConditionalGeneration",
+        "LongcatFlashForCausalLM",
+        "MiniCPM3ForCausalLM",
+        "MistralLarge3ForCausalLM",
+        "SarvamMLAForCausalLM",
+    }
+)
+"""Architectures with multi-head latent attention (0.5.23 srt/configs/model_config.py, _derive_model_shapes)."""
+
+DSA_ARCHITECTURES = frozenset(
+    {
+        "DeepseekV32ForCausalLM",
+        "DeepseekV3ForCausalLM",
+        "Dots3NoteForCausalLM",
+        "Glm5NextForConditionalGeneration",
+        "GlmMoeDsaForCausalLM",
+        "HYV4ForCausalLM",
+        "LongcatFlashForCausalLM",
+        "MistralLarge3ForCausalLM",
+        "PixtralForConditionalGeneration",
+    }
+)
+"""Architectures that use sparse attention when ``index_topk`` is in the config (model_config.py, is_deepseek_dsa)."""
+
+SINK_ARCHITECTURES = frozenset(
+    {"GptOssForCausalLM", "GraniteMoeSWAForCausalLM", "GraniteSWAForCausalLM", "IQuestQ1ForCausalLM"}
+)
+
+MULTIMODAL_ARCHITECTURES = frozenset(
+    {
+        "BailingMM2NativeForConditionalGeneration",
+        "BailingMMNativeForConditionalGeneration",
+        "BailingMoeV3VLForConditionalGeneration",
+        "CLIPModel",
+        "Cohere2VisionForConditionalGeneration",
+        "Cosmos3EdgeForConditionalGeneration",
+        "DeepseekOCRForCausalLM",
+        "DeepseekVL2ForCausalLM",
+        "DiffusionGemmaForBlockDiffusion",
+        "Dots3NoteForCausalLM",
+        "DotsOCRForCausalLM",
+        "DotsVLMForCausalLM",
+        "EmbeddingGemma2Model",
+        "Ernie4_5_VLMoeForConditionalGeneration",
+        "Gemma3ForConditionalGeneration",
+        "Gemma3nForConditionalGeneration",
+        "Gemma4ForConditionalGeneration",
+        "Gemma4UnifiedForConditionalGeneration",
+        "Glm4vForConditionalGeneration",
+        "Glm4vMoeForConditionalGeneration",
+        "Glm5NextForConditionalGeneration",
+        "GlmAsrForConditionalGeneration",
+        "GlmImageForConditionalGeneration",
+        "GlmOcrForConditionalGeneration",
+        "Grok1AForCausalLM",
+        "Grok1VForCausalLM",
+        "InternS1ForConditionalGeneration",
+        "InternS1ProForConditionalGeneration",
+        "InternS2MobiusForConditionalGeneration",
+        "InternS2PreviewForConditionalGeneration",
+        "InternVLChatModel",
+        "JetVLMForConditionalGeneration",
+        "KimiK25ForConditionalGeneration",
+        "KimiVLForConditionalGeneration",
+        "Lfm2VlForConditionalGeneration",
+        "LightOnOCRForConditionalGeneration",
+        "Llama4ForConditionalGeneration",
+        "LlavaForConditionalGeneration",
+        "LlavaLlamaForCausalLM",
+        "LlavaMistralForCausalLM",
+        "LlavaQwenForCausalLM",
+        "LlavaVidForCausalLM",
+        "LocateAnythingForConditionalGeneration",
+        "MiDashengLMModel",
+        "MiMoV2ASRForCausalLM",
+        "MiMoV2ForCausalLM",
+        "MiniCPMO",
+        "MiniCPMV",
+        "MiniMaxM3SparseForConditionalGeneration",
+        "Mistral3ForConditionalGeneration",
+        "MllamaForConditionalGeneration",
+        "MossVLForConditionalGeneration",
+        "MultiModalityCausalLM",
+        "MuseGlimmerForConditionalGeneration",
+        "MuseSparkForConditionalGeneration",
+        "NVILAForConditionalGeneration",
+        "NVILALiteForConditionalGeneration",
+        "NemotronH_Nano_Omni_Reasoning_V3",
+        "NemotronH_Nano_VL_V2",
+        "NemotronH_Omni_Reasoning_V3",
+        "POINTSV15ChatModel",
+        "PaddleOCRVLForConditionalGeneration",
+        "Phi4MMForCausalLM",
+        "PixtralForConditionalGeneration",
+        "Qwen2AudioForConditionalGeneration",
+        "Qwen2VLForConditionalGeneration",
+        "Qwen2_5_VLForConditionalGeneration",
+        "Qwen3ASRForConditionalGeneration",
+        "Qwen3OmniMoeForConditionalGeneration",
+        "Qwen3VLForConditionalGeneration",
+        "Qwen3VLMoeForConditionalGeneration",
+        "Qwen3_5ForConditionalGeneration",
+        "Qwen3_5MoeForConditionalGeneration",
+        "Qwen4ExpForConditionalGeneration",
+        "Sarashina2VisionForCausalLM",
+        "Step3VLForConditionalGeneration",
+        "Step3p7ForConditionalGeneration",
+        "StepVLForConditionalGeneration",
+        "UnlimitedOCRForCausalLM",
+        "VoxtralForConditionalGeneration",
+        "WhisperForConditionalGeneration",
+    }
+)
+"""Architectures that take images, audio or video (0.5.23 srt/configs/model_config.py, multimodal_model_archs)."""
