@@ -12,8 +12,9 @@ Importing this package loads no solver and no fitting library; each function loa
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from planner._lazy import lazy_door
 
 if TYPE_CHECKING:
     from planner.api import plan, predict
@@ -36,28 +37,30 @@ if TYPE_CHECKING:
     from planner.estimate.acceptance import fit_acceptance
     from planner.estimate.step_cost import fit_step_cost
 
-_HOMES = {
-    "planner.api": ("plan", "predict"),
-    "planner.domain": (
-        "Candidate",
-        "DrafterProfile",
-        "Estimate",
-        "Finding",
-        "HardwareProfile",
-        "LaunchConfig",
-        "Limit",
-        "ModelProfile",
-        "Observation",
-        "Plan",
-        "PlanStatus",
-        "Prediction",
-        "Workload",
-    ),
-    "planner.errors": ("DomainError", "EngineRefusal", "InputError", "MissingDataError", "PlannerError", "Problem"),
-    "planner.estimate.acceptance": ("fit_acceptance",),
-    "planner.estimate.step_cost": ("fit_step_cost",),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+__getattr__, __dir__ = lazy_door(
+    __name__,
+    {
+        "planner.api": ("plan", "predict"),
+        "planner.domain": (
+            "Candidate",
+            "DrafterProfile",
+            "Estimate",
+            "Finding",
+            "HardwareProfile",
+            "LaunchConfig",
+            "Limit",
+            "ModelProfile",
+            "Observation",
+            "Plan",
+            "PlanStatus",
+            "Prediction",
+            "Workload",
+        ),
+        "planner.errors": ("DomainError", "EngineRefusal", "InputError", "MissingDataError", "PlannerError", "Problem"),
+        "planner.estimate.acceptance": ("fit_acceptance",),
+        "planner.estimate.step_cost": ("fit_step_cost",),
+    },
+)
 
 __all__ = [
     "Candidate",
@@ -84,15 +87,3 @@ __all__ = [
     "plan",
     "predict",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'planner' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__

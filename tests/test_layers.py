@@ -13,7 +13,7 @@ import planner
 ROOT = Path(planner.__file__).parent
 
 ROOMS = (
-    ("errors", "units"),
+    ("errors", "units", "version"),
     ("domain",),
     ("data",),
     ("estimate",),

@@ -14,6 +14,7 @@ import click
 
 from planner.cli.options import plan_options
 from planner.errors import PlannerError
+from planner.version import __version__
 
 __all__ = ["main"]
 
@@ -59,7 +60,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @plan_options
 @click.option("--format", "format_", default="text", type=click.Choice(["text", "json", "argv", "env"]))
-@click.version_option(package_name="plan-config", prog_name="plan-config")
+@click.version_option(version=__version__, prog_name="plan-config")
 @click.pass_context
 def cli(ctx: click.Context, /, format_: str, **given: Any) -> None:
     """Plan a safe SGLang launch: plan-config --hw b300 --target-c 64"""
@@ -83,7 +84,7 @@ def cli(ctx: click.Context, /, format_: str, **given: Any) -> None:
     else:
         from planner.render.plan_text import render_argv, render_env
 
-        click.echo(render_argv(plan.launches) if format_ == "argv" else render_env(plan.launch), nl=False)
+        click.echo(render_argv(plan.launches) if format_ == "argv" else render_env(plan.launches), nl=False)
     ctx.exit(EXIT_OK if plan.launch is not None and plan.status.value != "unknown" else EXIT_NO)
 
 

@@ -75,6 +75,7 @@ def question_from(given: Mapping[str, Any]) -> Question:
     for name, option in (("hw", "--hw"), ("target_c", "--target-c")):
         if given.get(name) is None:
             problems.append(Problem("missing", field=option, hint="plan-config --hw b300 --target-c 64"))
+    given = _without_empty(given, problems)
 
     pins, more = _pins(given)
     problems += more
@@ -115,6 +116,20 @@ def question_from(given: Mapping[str, Any]) -> Question:
             problems.extend(error.problems)
         raise InputError(problems)
     return question
+
+
+def _without_empty(given: Mapping[str, Any], problems: list[Problem]) -> dict[str, Any]:
+    """``given`` without empty names and paths (an unset shell variable, mostly), each told as a fault."""
+    from planner.errors import Problem
+
+    kept = dict(given)
+    files = tuple(given.get("limits", ()))
+    stand_in = {"hw": None, "model": "kimi-k2.6", "drafter": "auto", "limits": tuple(file for file in files if file)}
+    for name, value in stand_in.items():
+        if given.get(name) == "" or (name == "limits" and "" in files):
+            kept[name] = value
+            problems.append(Problem("is empty", field=f"--{name}", hint="give a name or a path"))
+    return kept
 
 
 def _read(given: Mapping[str, Any], name: str, kind: type[int] | type[float], problems: list[Problem]) -> Any:

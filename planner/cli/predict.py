@@ -18,6 +18,7 @@ __all__ = ["predict"]
 @click.argument("argv", nargs=-1, required=True)
 def predict(argv: tuple[str, ...], accept_len: str | None, format_: str, **given: Any) -> None:
     """Predict a launch: plan-config predict --hw b300 --target-c 64 -- python -m sglang.launch_server ..."""
+    from planner.engine.argv import split_program
     from planner.errors import InputError, Problem
     from planner.search.predicting import make_prediction
 
@@ -31,7 +32,7 @@ def predict(argv: tuple[str, ...], accept_len: str | None, format_: str, **given
         if not 1 <= accepted <= 100:
             message = f"must be a number of 1 or more (got {accept_len!r})"
             raise InputError([Problem(message, field="--accept-len", hint="tokens per verify step, bonus included")])
-    prediction = make_prediction(question, argv, accept_len=accepted)
+    prediction = make_prediction(question, split_program(argv)[1], accept_len=accepted)
     if format_ == "json":
         from planner.render.plan_json import prediction_to_dict, render_json
 

@@ -70,6 +70,7 @@ def _drafter_line(id_: str) -> str:
 
 def _group(
     name: str,
+    title: str,
     ids: Callable[[], Sequence[str]],
     line: Callable[[str], str],
     load: Callable[[str], Value],
@@ -77,10 +78,10 @@ def _group(
 ) -> click.Group:
     """The three commands of one kind of profile."""
 
-    @click.group(name=name, help=f"{name.capitalize()} profiles: list, show, validate.")
+    @click.group(name=name, help=f"{title}: list, show, validate.")
     def group() -> None: ...
 
-    @group.command(name="list", help="One line for each profile that ships.")
+    @group.command(name="list", help="One line for each that ships.")
     def list_() -> None:
         for id_ in ids():
             click.echo(line(id_))
@@ -95,7 +96,11 @@ def _group(
     @click.argument("file", type=click.Path(path_type=Path))
     def validate(file: Path) -> None:
         value = read(file)
-        found = f"{len(value)} limits" if isinstance(value, tuple) else f"{name} profile {value.id}"
+        found = (
+            f"{len(value)} limit{'s' if len(value) != 1 else ''}"
+            if isinstance(value, tuple)
+            else f"{name} profile {value.id}"
+        )
         click.echo(f"{file}: {found}, no fault")
 
     return group
@@ -115,7 +120,9 @@ def _limit_line(id_: str) -> str:
     return f"{value.id:<30} good {good:>6}  bad {bad:>6}  {value.status.value:<12} {value.consequence.value}"
 
 
-hw = _group("hw", lambda: packaged_ids("hardware"), _hardware_line, load_hardware, read_hardware)
-model = _group("model", lambda: packaged_ids("model"), _model_line, load_model, read_model)
-drafter = _group("drafter", lambda: packaged_ids("drafter"), _drafter_line, load_drafter, read_drafter)
-limits = _group("limits", lambda: [limit.id for limit in load_limits()], _limit_line, _limit, read_limits)
+hw = _group("hw", "Hardware profiles", lambda: packaged_ids("hardware"), _hardware_line, load_hardware, read_hardware)
+model = _group("model", "Model profiles", lambda: packaged_ids("model"), _model_line, load_model, read_model)
+drafter = _group(
+    "drafter", "Drafter profiles", lambda: packaged_ids("drafter"), _drafter_line, load_drafter, read_drafter
+)
+limits = _group("limits", "Limits", lambda: [limit.id for limit in load_limits()], _limit_line, _limit, read_limits)

@@ -2,37 +2,151 @@
 
 from __future__ import annotations
 
-from planner.domain.base import Estimate, Provenance, Source, Sourced, SourceKind, Value
-from planner.domain.finding import Finding, Fix, FixEdit, Level
-from planner.domain.hardware import HardwareProfile, LinkKind
-from planner.domain.launch import ArgValue, Candidate, Decision, LaunchConfig, Speculation
-from planner.domain.limit import (
-    QUANTITIES,
-    SETTINGS,
-    Consequence,
-    Evidence,
-    Limit,
-    LimitScope,
-    LimitShape,
-    LimitStatus,
+from typing import TYPE_CHECKING
+
+from planner._lazy import lazy_door
+
+if TYPE_CHECKING:
+    from planner.domain.base import (
+        Estimate,
+        Provenance,
+        Source,
+        Sourced,
+        SourceKind,
+        Value,
+    )
+    from planner.domain.finding import (
+        Finding,
+        Fix,
+        FixEdit,
+        Level,
+    )
+    from planner.domain.hardware import (
+        HardwareProfile,
+        LinkKind,
+    )
+    from planner.domain.launch import (
+        ArgValue,
+        Candidate,
+        Decision,
+        LaunchConfig,
+        Speculation,
+    )
+    from planner.domain.limit import (
+        QUANTITIES,
+        SETTINGS,
+        Consequence,
+        Evidence,
+        Limit,
+        LimitScope,
+        LimitShape,
+        LimitStatus,
+    )
+    from planner.domain.model import (
+        AcceptPoint,
+        AttentionKind,
+        DrafterProfile,
+        ModelProfile,
+        WeightDtype,
+        bytes_per_param,
+    )
+    from planner.domain.observation import (
+        Metric,
+        Observation,
+        Outcome,
+    )
+    from planner.domain.plan import (
+        BindingLimit,
+        Comparison,
+        Conflict,
+        Launch,
+        Lift,
+        Plan,
+        PlanStatus,
+        Predicted,
+        Prediction,
+        Refused,
+        StepPart,
+        Versions,
+    )
+    from planner.domain.workload import (
+        Domain,
+        Need,
+        Workload,
+    )
+
+__getattr__, __dir__ = lazy_door(
+    __name__,
+    {
+        "planner.domain.base": (
+            "Estimate",
+            "Provenance",
+            "Source",
+            "Sourced",
+            "SourceKind",
+            "Value",
+        ),
+        "planner.domain.finding": (
+            "Finding",
+            "Fix",
+            "FixEdit",
+            "Level",
+        ),
+        "planner.domain.hardware": (
+            "HardwareProfile",
+            "LinkKind",
+        ),
+        "planner.domain.launch": (
+            "ArgValue",
+            "Candidate",
+            "Decision",
+            "LaunchConfig",
+            "Speculation",
+        ),
+        "planner.domain.limit": (
+            "QUANTITIES",
+            "SETTINGS",
+            "Consequence",
+            "Evidence",
+            "Limit",
+            "LimitScope",
+            "LimitShape",
+            "LimitStatus",
+        ),
+        "planner.domain.model": (
+            "AcceptPoint",
+            "AttentionKind",
+            "DrafterProfile",
+            "ModelProfile",
+            "WeightDtype",
+            "bytes_per_param",
+        ),
+        "planner.domain.observation": (
+            "Metric",
+            "Observation",
+            "Outcome",
+        ),
+        "planner.domain.plan": (
+            "BindingLimit",
+            "Comparison",
+            "Conflict",
+            "Launch",
+            "Lift",
+            "Plan",
+            "PlanStatus",
+            "Predicted",
+            "Prediction",
+            "Refused",
+            "StepPart",
+            "Versions",
+        ),
+        "planner.domain.workload": (
+            "Domain",
+            "Need",
+            "Workload",
+        ),
+    },
 )
-from planner.domain.model import AcceptPoint, AttentionKind, DrafterProfile, ModelProfile, WeightDtype, bytes_per_param
-from planner.domain.observation import Metric, Observation, Outcome
-from planner.domain.plan import (
-    BindingLimit,
-    Comparison,
-    Conflict,
-    Launch,
-    Lift,
-    Plan,
-    PlanStatus,
-    Predicted,
-    Prediction,
-    Refused,
-    StepPart,
-    Versions,
-)
-from planner.domain.workload import Domain, Need, Workload
 
 __all__ = [
     "QUANTITIES",

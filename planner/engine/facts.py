@@ -25,6 +25,7 @@ _TEXT_KEYS = ("thinker_config", "llm_config", "language_config", "text_config")
 _CONTEXT_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_length", "max_position_embeddings")
 """Keys that give the context length, strongest first (0.5.23 srt/utils/hf_transformers/common.py:668)."""
 
+
 @dataclass(frozen=True, slots=True)
 class Platform:
     """The machine as the engine sees it."""

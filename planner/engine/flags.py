@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 
 from planner.data.engine.store import flag_table_names, read_flag_table, read_wheel, write_flag_table
-from planner.engine.flag_extract import extract_flags
 from planner.engine.flag_table import FlagSpec, FlagTable
 
 __all__ = ["VLLM_FLAGS", "add_wheel", "flag_table", "flag_versions"]
@@ -96,6 +95,8 @@ def add_wheel(path: Path, folder: Path | None = None) -> tuple[FlagTable, Path]:
         InputError: not a wheel, or not SGLang's.
     """
     version, released, sources = read_wheel(path)
+    from planner.engine.flag_extract import extract_flags
+
     table = extract_flags(sources, version=version, released=released)
     content = {
         "schema_version": 1,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from planner.domain import Decision, DrafterProfile, HardwareProfile, LaunchConfig, ModelProfile
+from planner.domain import ArgValue, Decision, DrafterProfile, HardwareProfile, LaunchConfig, ModelProfile
 from planner.engine.dialects import Dialect, DraftTokens, get_dialect
 from planner.engine.facts import draft_facts, model_facts, platform_facts
-from planner.engine.flag_table import FlagType
+from planner.engine.flag_table import FlagSpec, FlagType
 from planner.engine.flags import flag_table
 from planner.engine.spelling import dest_in_version
 from planner.engine.state import State
@@ -78,11 +79,9 @@ def resolve(
     for name, value in launch.given().items():
         own = _own_field(name, values, table)
         given.add(own)
-        flag = table.by_dest.get(dest_in_version(name, table) or "")
-        if isinstance(value, tuple) and not (flag is not None and flag.type is FlagType.JSON):
-            values[own] = list(value)
-        else:
-            values[own] = value
+        values[own] = _python_value(value, table.by_dest.get(dest_in_version(name, table) or ""))
+    if "radix_eviction_policy" in given and "_radix_eviction_policy_explicitly_set" in values:
+        values["_radix_eviction_policy_explicitly_set"] = True
     state = State(
         version=version.rules,
         values=values,
@@ -103,6 +102,8 @@ def resolve(
             _rules(version)(state)
     except EngineRefusal as refusal:
         error = refusal
+    except ZeroDivisionError as division:  # a count of 0 divides in the engine at the same place
+        error = EngineRefusal("ZeroDivisionError", str(division), state.version)
     effective = {name: value for name, value in state.values.items() if not name.endswith("_asked")}
     for name in HIDDEN_FIELDS - given:
         effective.pop(name, None)
@@ -116,6 +117,18 @@ def resolve(
         env=tuple(state.env.items()),
         is_mla=state.model is not None and state.model.is_mla,
     )
+
+
+def _python_value(value: ArgValue, flag: FlagSpec | None) -> Any:
+    """A value as the parser hands it to the engine: lists, numbers of a list, JSON read."""
+    if flag is not None and flag.type is FlagType.JSON and isinstance(value, str):
+        try:
+            return json.loads(value)
+        except json.JSONDecodeError:
+            return value
+    if isinstance(value, tuple):
+        return [float(item) for item in value] if flag is not None and flag.type is FlagType.FLOAT else list(value)
+    return value
 
 
 def _own_field(name: str, values: Mapping[str, Any], table: Any) -> str:

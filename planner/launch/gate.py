@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from planner.diagnose import Phase
+from planner.diagnose import LogFacts, Phase
 from planner.launch.canary import CanaryPlan, CanaryResult, run_canary
 from planner.launch.client import CallError, CallFault, ServerClient
 from planner.launch.logwatch import LogWatch
@@ -218,7 +218,7 @@ class Gate:
             cause = Cause.BAD_ANSWER if error.fault is CallFault.UNREADABLE else Cause.REQUEST_REFUSED
             raise JudgedError(cause, error.detail, stage=Stage.SETTINGS) from None
         self.info = info
-        facts = self.log.facts()
+        facts = await self._complete_facts()
         if self.target.expected is None:
             from planner.engine.argv import read_argv
 
@@ -235,6 +235,14 @@ class Gate:
             slug = "throttled-max-running" if less else str(Cause.WRONG_SETTINGS)
             raise JudgedError(slug, _listed(wrong), stage=Stage.SETTINGS)
         return wrong, tuple(f"the server does not show {name}" for name in hidden)
+
+    async def _complete_facts(self) -> LogFacts:
+        """Facts of the log once it tells that the server is ready: the log trails the server a little."""
+        until = time.monotonic() + LOG_DELAY_S
+        while (facts := self.log.facts()).phase.rank < Phase.READY.rank and time.monotonic() < until:
+            await asyncio.sleep(self.limits.poll_s)
+            self.look()
+        return facts
 
     async def _server_info(self) -> dict[str, Any]:
         try:
@@ -272,6 +280,8 @@ class Gate:
 
 MAX_FULL_BATCH = 1024
 """The canary's full batch is never larger: it is a check, not a load test."""
+LOG_DELAY_S = 5.0
+"""How long the log may trail the server's own answers."""
 
 
 def _listed(items: tuple[Mismatch, ...] | list[Mismatch]) -> str:

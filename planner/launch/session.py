@@ -29,7 +29,7 @@ from planner.launch.progress import Ui
 from planner.launch.records import Identity, new_observation
 from planner.launch.target import Target
 from planner.launch.verdict import Cause, JudgedError, LaunchReport, Mismatch, Stage, StageReport
-from planner.launch.writing import write_atomically
+from planner.launch.writing import keep_old, write_atomically
 
 __all__ = ["Interrupted", "Measure", "Order", "Session", "Then", "free_port", "interruptible", "run_launch"]
 
@@ -153,6 +153,7 @@ class Session:
         order = self.order
         order.run_dir.mkdir(parents=True, exist_ok=True)
         check_disk(str(order.run_dir))
+        keep_old(self.log.path)
         with self._timed(Stage.PREFLIGHT):
             self.engine = preflight(order.target, order.host, folder=order.run_dir)
         with self._timed(Stage.START):

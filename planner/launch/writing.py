@@ -7,7 +7,17 @@ import os
 import tempfile
 from pathlib import Path
 
-__all__ = ["write_atomically"]
+__all__ = ["keep_old", "write_atomically"]
+
+
+def keep_old(path: Path) -> None:
+    """Moves a file of an earlier run aside (``server.log`` -> ``server.log.1``): one log tells of one run."""
+    if not path.exists() or path.is_symlink():
+        return
+    number = 1
+    while (aside := path.with_name(f"{path.name}.{number}")).exists():
+        number += 1
+    path.rename(aside)
 
 
 def write_atomically(path: Path, text: str, *, mode: int = 0o600) -> None:

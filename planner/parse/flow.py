@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from planner.parse.conditions import Truth, condition_text, judge
 from planner.parse.grammar import SyntaxSource, ranged
 from planner.parse.parameters import Var
-from planner.parse.setting import MENTION, Setting
+from planner.parse.setting import MENTION, Collector, Setting
 from planner.parse.source import Field, Mapped
 from planner.parse.state import State, merge, unknown_of
 from planner.parse.words import expand_one
@@ -23,6 +23,8 @@ __all__ = ["Flow"]
 
 _MOST_TURNS = 32
 _TESTS = frozenset({"test_command", "negated_command"})
+_RUNNING = frozenset({"command", "pipeline", "redirected_statement", "negated_command", "list"})
+"""Conditions that run something."""
 _SIMPLE = re.compile(r'"?\$\{?([A-Za-z_]\w*)\}?"?$')
 _ARGUMENT_LOOP = re.compile(r"\$#|\$\{#|getopts|\$\{?1\b|\(\(\s*\$?#")
 
@@ -31,6 +33,7 @@ class Flow(ABC):
     """Follows statements that branch; a subclass follows the others."""
 
     source: SyntaxSource
+    out: Collector
     names: frozenset[str]
     setting: Setting
 
@@ -94,9 +97,7 @@ class Flow(ABC):
     def _decide(self, tests: Sequence[Node], state: State) -> tuple[Truth, str]:
         """Verdict and text of a condition; a command in it is followed as well."""
         test = tests[-1]
-        if test.type in ("command", "pipeline", "redirected_statement") and MENTION.search(
-            self.source.piece(test).text
-        ):
+        if test.type in _RUNNING and MENTION.search(self.source.piece(test).text):
             self.block([test], [state])
         text = condition_text(self.source.piece(test).text)
         if len(tests) > 1:
@@ -135,7 +136,11 @@ class Flow(ABC):
             return self.block(body, [state])
         truth, text = self._decide(tests, state)
         yes, no = self._fork(truth, text, state)
+        n_drafts = len(self.out.drafts)
         after = self.block(body, yes) if yes else []
+        if yes and no and not after and len(self.out.drafts) == n_drafts:
+            # Where the other branch ends the script, the condition says nothing about what goes on.
+            no[0].conditions = state.conditions
         if no:
             if rest and rest[0].type == "elif_clause":
                 after += [end for path in no for end in self._if([*rest[0].children, *rest[1:]], path)]
@@ -218,6 +223,9 @@ class Flow(ABC):
         body = next((child for child in node.children if child.type in ("do_group", "compound_statement")), None)
         if body is None:
             return [state]
+        for child in node.children:
+            if child.type in _RUNNING and self._mentions_launch(child):
+                self.block([child], [state.copy()])
         head = self.source.script.text[self.source.at(node.start_byte) : self.source.at(body.start_byte)]
         arguments = _ARGUMENT_LOOP.search(head) is not None and state.get("#") is None
         return self._body_once(node, body, state, skip=arguments and not self._mentions_launch(body))

@@ -10,7 +10,17 @@ from planner.errors import Problem
 from planner.parse.model import ContainerFacts, EnvHow, Form, JobFacts, Launcher, NoteKind, Role
 from planner.parse.source import Document, Field, Mapped
 
-__all__ = ["MENTION", "Collector", "Draft", "DraftNote", "EnvItem", "KeyedFlag", "Setting", "role_of"]
+__all__ = [
+    "ENGINE_VARIABLE",
+    "MENTION",
+    "Collector",
+    "Draft",
+    "DraftNote",
+    "EnvItem",
+    "KeyedFlag",
+    "Setting",
+    "role_of",
+]
 
 MENTION = re.compile(r"sglang|launch_server|\bsgl\b")
 """A text without this holds no launch."""
@@ -20,6 +30,11 @@ _COMMAND_LINE = re.compile(
     re.MULTILINE,
 )
 """A line that begins as a command does."""
+ENGINE_VARIABLE = re.compile(
+    r"(?:SGLANG|SGL|NCCL|CUDA|HIP|ROCM|ROCR|TORCH|TORCHINDUCTOR|PYTORCH|FLASHINFER|OMP|NVSHMEM|HF|MOONCAKE|MC|UCX|GLOO|DG|"
+    r"TRITON|NVIDIA|TLLM|TRTLLM|FLASHATTENTION|DEEPEP|NIXL|AITER|CUTE|NVTE|TRANSFORMERS|TOKENIZERS)_\w+|CUDA_HOME"
+)
+"""Variables that the engine or its libraries read: reported also when the script forgets to export them."""
 _MOST_LAUNCHES = 400
 _ROLE_WORDS = (
     (re.compile(r"prefill", re.IGNORECASE), Role.PREFILL),
@@ -115,7 +130,11 @@ class Draft:
 
     def key(self) -> tuple[object, ...]:
         """What two drafts share that need not be told apart."""
-        env = tuple((item.name, item.value.chars.text, item.exported) for item in self.setting.env)
+        env = tuple(
+            (item.name, item.value.chars.text, item.exported)
+            for item in self.setting.env
+            if item.how is not EnvHow.EXPORT or ENGINE_VARIABLE.fullmatch(item.name)
+        )
         return (self.launcher, tuple((word.chars.text, word.start) for word in self.argv), env)
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 
 from planner.parse.model import EnvHow
 from planner.parse.parameters import Var
-from planner.parse.setting import EnvItem
+from planner.parse.setting import ENGINE_VARIABLE, EnvItem
 from planner.parse.source import HOLE, HOLE_MANY, LONGEST, Field, Mapped
 
-__all__ = ["State", "merge", "reaching_names", "referenced_names"]
+__all__ = ["State", "is_engine_variable", "merge", "reaching_names", "referenced_names"]
 
 MOST_ITEMS = 5_000
 """Items of an array that are followed."""
@@ -19,11 +19,11 @@ MOST_STATES = 16
 """Paths kept apart. Beyond it, values that differ become unknown with their alternatives listed."""
 _REFERENCE = re.compile(r"\$\{?[#!]?([A-Za-z_]\w*)|\(\(([^)]*)\)\)|-v\s+([A-Za-z_]\w*)")
 _SILENT_LINE = re.compile(r"^[ \t]*(?:#|echo\b|printf\b).*$", re.MULTILINE)
-_ENGINE_VARIABLE = re.compile(
-    r"(?:SGLANG|SGL|NCCL|CUDA|HIP|ROCM|ROCR|TORCH|TORCHINDUCTOR|PYTORCH|FLASHINFER|OMP|NVSHMEM|HF|MOONCAKE|MC|UCX|GLOO|DG|"
-    r"TRITON|NVIDIA|TLLM|TRTLLM|FLASHATTENTION|DEEPEP|NIXL|AITER|CUTE|NVTE|TRANSFORMERS|TOKENIZERS)_\w+|CUDA_HOME"
-)
-"""Variables that the engine or its libraries read: reported also when the script forgets to export them."""
+
+
+def is_engine_variable(name: str) -> bool:
+    """Whether the engine or one of its libraries reads a variable of that name."""
+    return ENGINE_VARIABLE.fullmatch(name) is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -68,7 +68,7 @@ class State:
         for name, var in self.vars.items():
             if var.name_at is None or var.value is None:
                 continue
-            if not var.exported and (name in names or _ENGINE_VARIABLE.fullmatch(name) is None):
+            if not var.exported and (name in names or not is_engine_variable(name)):
                 continue
             start, end = var.value_at or (var.name_at[1], var.name_at[1])
             value = Field(var.value, start, end, var.by_default, var.alternatives, layers=var.layers)
@@ -110,9 +110,7 @@ def merge(states: Sequence[State], names: frozenset[str]) -> list[State]:
         if state.ended:
             continue
         seen = tuple(
-            (name, var.key())
-            for name, var in sorted(state.vars.items())
-            if name in names or var.exported or not name[0].isalpha() or _ENGINE_VARIABLE.fullmatch(name)
+            (name, var.key()) for name, var in sorted(state.vars.items()) if name in names or _tells(name, var)
         )
         groups.setdefault((seen, state.returned, state.export_all), []).append(state)
     merged = [_joined(group) for group in groups.values()]
@@ -121,6 +119,11 @@ def merge(states: Sequence[State], names: frozenset[str]) -> list[State]:
         going = [state for state in merged if not state.returned]
         merged = [_blurred(part) for part in (going, returned) if part]
     return merged
+
+
+def _tells(name: str, var: Var) -> bool:
+    """Whether a variable that no launch word reads still tells two launches apart: the engine reads it."""
+    return not name[0].isalpha() or (is_engine_variable(name) and var.name_at is not None)
 
 
 def _joined(group: Sequence[State]) -> State:

@@ -55,7 +55,9 @@ def render_prediction(prediction: Prediction) -> str:
             f"{_num(limit.plan)} against known good {_num(limit.known_good)}" if limit.plan is not None else limit.title
         )
         lines += _wrap(
-            "BREAKS  ", f"{limit.id}: {where}, {limit.consequence.value} ({', '.join(limit.refs)})", indent=8
+            "BREAKS  ",
+            f"{limit.id}: {where}, {limit.consequence.value.replace('_', ' ')} ({', '.join(limit.refs)})",
+            indent=8,
         )
     lines += _paragraph("UNKNOWN", prediction.skipped)
     lines += _paragraph("SOURCES", prediction.sources)
@@ -67,9 +69,12 @@ def render_argv(launches: Iterable[Launch]) -> str:
     return "".join(shlex.join(launch.argv) + "\n" for launch in launches)
 
 
-def render_env(launch: Launch) -> str:
-    """``NAME=value`` lines, quoted for a shell."""
-    return "".join(f"{name}={shlex.quote(value)}\n" for name, value in launch.env)
+def render_env(launches: Iterable[Launch]) -> str:
+    """``NAME=value`` quoted for a shell: one a line; of several replicas one line each, as ``render_argv`` has them."""
+    lines = [[f"{name}={shlex.quote(value)}" for name, value in launch.env] for launch in launches]
+    if len(lines) > 1:
+        return "".join(" ".join(words) + "\n" for words in lines)
+    return "".join(f"{word}\n" for words in lines for word in words)
 
 
 def _head(plan: Plan) -> list[str]:

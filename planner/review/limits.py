@@ -102,8 +102,10 @@ def _heads_per_rank(context: RuleContext) -> float | None:
 def _scope(when: LimitScope, context: RuleContext) -> tuple[bool | None, str]:
     """Whether the limit speaks here; None with the name of what is unknown."""
     kind = context.facts.attention if context.facts is not None else None
-    backends = context.attention_backends
     spoken = context.algorithm
+    backends = context.attention_backends
+    if spoken == "DDTREE" and not context.asked_attention:
+        backends = frozenset({"triton"})
     terms: list[tuple[str, object, object]] = [
         ("hardware", when.sm, context.sm),
         ("attention kind", when.attention_kind, kind),
@@ -197,8 +199,11 @@ def _finding(limit: Limit, context: RuleContext, broken: str | bool, start: Plac
 
 
 def _seen_here(context: RuleContext) -> bool:
-    """Built-in limits were seen on the nightly of May 2026; on another engine, or an unknown one, they are softer."""
-    return context.dialect == "field" or context.within(">=0.5.11,<=0.5.13") is True
+    """Built-in limits were seen on a nightly of May 2026 patched for trees; on another engine, or an unknown one, they
+    are softer. A launch that asks for a tree is for such a build."""
+    if context.dialect == "field" or context.algorithm == "DDTREE":
+        return True
+    return context.version.stated and context.within(">=0.5.11,<=0.5.13") is not False
 
 
 def _fix(limit: Limit, context: RuleContext) -> Fix | None:

@@ -28,6 +28,8 @@ _KINDS = {
     ArgvFault.UNEXPECTED_VALUE: FaultKind.POSITIONAL,
     ArgvFault.REFUSED_FLAG: FaultKind.REFUSED,
 }
+_DRIFTS = frozenset({FaultKind.AMBIGUOUS, FaultKind.BAD_CHOICE, FaultKind.REFUSED})
+"""Faults that an engine older than every flag table need not have: prefixes and choices became more with time."""
 _TAKES_VALUE = (FlagKind.VALUE, FlagKind.LIST, FlagKind.CONST_OF_VALUE)
 
 
@@ -70,7 +72,7 @@ def read_launch(launch: ParsedLaunch, *, span: VersionSpan, dialect: str | None)
     readings = {name: read_argv(words, version=parse_engine_version(name), dialect=speaks) for name in tables}
     best = min(reversed(tables), key=lambda name: len(readings[name].problems))
     table = _extended(flag_table(best), speaks)
-    faults = _faults(readings, best, words, owners, table)
+    faults = _faults(readings, best, words, owners, table, older=span.within(f"<{flag_versions()[0]}") is True)
     return Reading(
         read=readings[best],
         flags=tuple(_given(words, owners, table, keyed=launch.keyed)),
@@ -128,12 +130,15 @@ def _faults(
     words: Sequence[str | None],
     owners: Sequence[Token],
     table: FlagTable,
+    *,
+    older: bool,
 ) -> tuple[FlagFault, ...]:
     chosen = readings[best]
     spots = {name: {problem.index for problem in read.problems} for name, read in readings.items()}
     found: list[FlagFault] = []
     for problem in chosen.problems:
         certain = all(problem.index in spot for spot in spots.values())
+        certain = certain and not (older and _KINDS[problem.fault] in _DRIFTS)
         found.append(_fault(problem, words, owners, certain=certain))
     seen = {problem.index for problem in chosen.problems}
     for name in reversed(readings):

@@ -58,6 +58,7 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
             if ctx.given(name)
         ),
         suspected=len(refused) < len(possible),
+        informs=possible[-1] not in refused,
     )
 
 

@@ -33,6 +33,8 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
     resolution = ctx.resolution
     if resolution is None or resolution.error is None or ctx.diffusion:
         return
+    if ctx.algorithm == "DDTREE" and ctx.dialect is None:
+        return
     if ctx.open_ended or ctx.launch.unknown - _HARMLESS:
         return
     error = resolution.error

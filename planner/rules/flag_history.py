@@ -29,6 +29,8 @@ class Removed:
     rename: str | None = None
     settings: tuple[tuple[str, Any], ...] = ()
     note: str | None = None
+    gone_by: str | None = None
+    """A release that no longer has it, for flags older than every table."""
 
     @property
     def advice(self) -> str:
@@ -55,7 +57,8 @@ class Removed:
 def _old() -> Mapping[str, Removed]:
     rows = tomllib.loads(read_text("rules/flags.toml"))["removed"]
     return {
-        row["flag"]: Removed(row.get("rename"), tuple(row.get("set", {}).items()), row.get("advice")) for row in rows
+        row["flag"]: Removed(row.get("rename"), tuple(row.get("set", {}).items()), row.get("advice"), row["gone_by"])
+        for row in rows
     }
 
 

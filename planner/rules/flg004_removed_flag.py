@@ -50,7 +50,9 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
             place=fault.place,
             edits=known.edits(fault.flag, fault.value),
             safe=known.safe,
-            informs=not fault.certain or ctx.launcher == "dynamo",
+            informs=not fault.certain
+            or ctx.launcher == "dynamo"
+            or (known.gone_by is not None and ctx.within(f"<{known.gone_by}") is True),
         )
 
 

@@ -28,6 +28,8 @@ __all__ = ["RULE"]
 def _check(ctx: RuleContext) -> Iterator[Hit]:
     for fault in ctx.faults:
         if fault.kind is FaultKind.BAD_CHOICE:
+            grows = fault.flag in ("--tool-call-parser", "--reasoning-parser")
+            exact = len(ctx.version.releases) == 1 and ctx.version.releases[0] in ctx.tables
             yield Hit(
                 fault.message,
                 fields=(fault.flag,),
@@ -35,7 +37,7 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
                 edits=(unset(fault.flag),),
                 safe=False,
                 informs=not fault.certain,
-                suspected=len(ctx.version.releases) > 1,
+                suspected=len(ctx.version.releases) > 1 or (grows and not exact),
             )
 
 

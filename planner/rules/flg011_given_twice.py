@@ -40,6 +40,7 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
             "the last one counts",
             fields=(name,),
             place=first.place,
+            informs=None in values,
         )
 
 

@@ -12,7 +12,8 @@ Fix:
     Capture up to the number of requests. It costs memory for each graph.
 
 Known problems:
-    Below a factor of 4 this is a note: a recipe may trade graph memory for the rare peak.
+    Where both numbers are given, or within a factor of 4, this is a note: a recipe may trade graph memory for the rare
+    peak.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
             f"{which} requests a rank may run, graphs end at {graph}: larger batches run without graphs",
             fields=("cuda_graph_max_bs_decode", "cuda_graph_bs_decode"),
             edits=(set_field("cuda_graph_max_bs_decode", ranked),) if not isinstance(listed, tuple) else (),
-            informs=ranked < 4 * graph,
+            informs=not default or ranked < 4 * graph,
         )
 
 

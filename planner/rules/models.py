@@ -113,7 +113,7 @@ def _tables() -> tuple[list[tuple[re.Pattern[str], dict[str, Any]]], list[tuple[
     data = tomllib.loads(read_text("rules/models.toml"))
     known = set(ModelFacts.__dataclass_fields__)
     for row in data["family"] + data["checkpoint"]:
-        if strange := row.keys() - known - {"match"}:
+        if strange := row.keys() - known - {"match", "fp8"}:
             raise ValueError(f"rules/models.toml: unknown keys {sorted(strange)}")
     compiled = [
         [(re.compile(row["match"]), {k: v for k, v in row.items() if k != "match"}) for row in data[part]]
@@ -132,7 +132,8 @@ def weight_form(name: str) -> WeightForm | None:
 def facts_of_name(name: str) -> ModelFacts | None:
     """Facts of the model whose path or id is ``name``; None for a name that no row matches."""
     families, checkpoints = _tables()
-    parts = [part for part in name.strip().rstrip("/").split("/") if part]
+    plain = re.split(r"[,;(]| \+ | with ", name)[0].strip().rstrip("/").replace(" ", "-")
+    parts = [part for part in plain.split("/") if part]
     short = "/".join(parts[-2:]).lower()
     row = next((dict(row) for pattern, row in families if re.search(pattern, short)), None)
     if row is None:
@@ -143,7 +144,8 @@ def facts_of_name(name: str) -> ModelFacts | None:
             row["source"] = f"{row['source']}; {extra['source']}"
     native = row.get("native")
     form = weight_form(short) or (WeightForm(native) if native else None)
-    if form is WeightForm.FP8 and native in ("fp8_block", "bf16") and "nvidia/" not in short:
+    blocked = row.pop("fp8", None) == "fp8_block" or native == "fp8_block"
+    if form is WeightForm.FP8 and blocked and "nvidia/" not in short:
         form = WeightForm.FP8_BLOCK
     return ModelFacts(name=name, form=form, **row)
 

@@ -44,6 +44,7 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
     yield Hit(
         f"FP4 experts of {ctx.model_name} on {ctx.where}: no correct run is on record; test the output first",
         fields=("quantization", "moe_runner_backend", "model_path"),
+        informs=ctx.facts is None,
     )
 
 

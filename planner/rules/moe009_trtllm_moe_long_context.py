@@ -69,5 +69,5 @@ RULE = Rule(
         gpus=8,
         version="0.5.15.post1",
     ),
-    versions=">=0.5.14,<0.5.17",
+    versions=">=0.5.14,<0.5.16",
 )

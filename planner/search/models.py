@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from planner.domain import AcceptPoint, Domain, DrafterProfile, HardwareProfile, ModelProfile, Provenance, Workload
 from planner.errors import MissingDataError
-from planner.estimate.acceptance import TreeAcceptance, fit_acceptance
-from planner.estimate.step_cost import StepCostModel, default_model
+from planner.estimate.acceptance.fit import fit_acceptance
+from planner.estimate.acceptance.tree import TreeAcceptance
+from planner.estimate.step_cost.default import default_model
+from planner.estimate.step_cost.model import StepCostModel
 from planner.search.score import AcceptColumns, Models
 
 __all__ = ["DrafterAcceptance", "NoDraft", "load_models", "points_for"]

@@ -16,6 +16,7 @@ from planner.search.models import load_models, points_for
 from planner.search.request import Question, Subject, load_subject, served_length
 from planner.search.score import Models
 from planner.search.solve import CHUNKED_PREFILL_TOK, Request, Solved, Target, retarget, solve
+from planner.version import __version__
 
 __all__ = ["NEWEST_RELEASE", "TREE_DIALECT", "make_plan", "request_for", "target_of"]
 
@@ -144,7 +145,7 @@ def _grounds(subject: Subject, solved: Solved) -> Grounds:
         assumptions.append(f"{subject.n_gpus} of {subject.hardware.n_gpus} GPUs")
     return Grounds(
         versions=Versions(
-            planner=_planner_version(),
+            planner=__version__,
             hardware=subject.hardware.id,
             model=subject.model.id,
             drafter=subject.drafter.id if subject.drafter is not None else None,
@@ -174,12 +175,3 @@ def _engine_notes(subject: Subject, solved: Solved) -> tuple[str, ...]:
             notes.append("not the build of the evidence: a canary run is required before traffic")
         notes.extend(f"assumed: {text}" for text in target.dialect.assumed)
     return tuple(notes)
-
-
-def _planner_version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("plan-config")
-    except PackageNotFoundError:
-        return "unknown"

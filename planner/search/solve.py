@@ -24,7 +24,7 @@ from planner.search.masks import (
     memory_constraints,
 )
 from planner.search.score import Models, Scores, quantile_tok_per_s, score
-from planner.search.space import SIZE_LADDER, TREE_ALGORITHMS, Pins, build_space
+from planner.search.space import KV_DTYPES, SIZE_LADDER, TREE_ALGORITHMS, Pins, build_space
 
 __all__ = ["CHUNKED_PREFILL_TOK", "Request", "Solved", "Target", "retarget", "solve"]
 
@@ -108,15 +108,25 @@ class Solved:
 def solve(request: Request) -> Solved:
     """Score the whole space and choose among what is allowed.
 
-    With queueing allowed, fewer requests than clients may run: each such number is searched in turn, and one that
-    beats running all clients by more than a tie wins.
+    FP8 KV changes what the model answers, and no model here says by how much: it is searched where it is asked for, or
+    where nothing with BF16 meets limits and requests. With queueing allowed, fewer requests than clients may run: each
+    such number is searched in turn, and one that beats running all clients by more than a tie wins.
     """
-    whole = _solve_running(request, request.workload.target_c)
+    kept = request.pins.kv_cache_dtype or "bf16"
+    precise = _solve_kv(request, (kept,))
+    if precise.choice is not None or request.pins.kv_cache_dtype is not None:
+        return precise
+    return _solve_kv(request, KV_DTYPES)
+
+
+def _solve_kv(request: Request, kv_dtypes: tuple[str, ...]) -> Solved:
+    """The search with some KV dtypes."""
+    whole = _solve_running(request, request.workload.target_c, kv_dtypes)
     if not request.workload.allow_queue or request.pins.max_running_requests is not None:
         return whole
     best, best_rate, total = whole, _best_rate(whole), whole.n_candidates
     for running in (level for level in reversed((1, 2, 4, *SIZE_LADDER)) if level < request.workload.target_c):
-        limited = _solve_running(request, running)
+        limited = _solve_running(request, running, kv_dtypes)
         total += limited.n_candidates
         if (rate := _best_rate(limited)) > best_rate / (1.0 - TIE_FRAC):
             best, best_rate = limited, rate
@@ -134,7 +144,7 @@ def _best_rate(solved: Solved) -> float:
     return float(solved.rank[row]) if row is not None else 0.0
 
 
-def _solve_running(request: Request, n_running: int) -> Solved:
+def _solve_running(request: Request, n_running: int, kv_dtypes: tuple[str, ...]) -> Solved:
     models = request.models
     sized = request.workload.replace(target_c=n_running)
     table = build_space(
@@ -145,6 +155,7 @@ def _solve_running(request: Request, n_running: int) -> Solved:
         n_gpus=request.n_gpus,
         pins=request.pins,
         dialect=request.target.dialect,
+        kv_dtypes=kv_dtypes,
     )
     scores = score(table, models, n_running=float(n_running))
     memory = memory_columns(
@@ -190,31 +201,11 @@ def _finish(solved: Solved) -> Solved:
     ]
     items += _request_constraints(request, table, scores)
     shape = (len(table), len(table.sizes), len(table.mem_fraction_static))
-    precise = _kv_precision(request, table)
-    constraints = Constraints((*items, *precise), shape)
-    if precise and not constraints.mask().any() and Constraints(tuple(items), shape).mask().any():
-        constraints = Constraints(tuple(items), shape)
+    constraints = Constraints(tuple(items), shape)
     solved = replace(solved, constraints=constraints, allowed=constraints.mask(), rank=scores.tok_per_s)
     if request.robust_frac is not None:
         solved = replace(solved, rank=_quantile_rank(solved, request.robust_frac))
     return replace(solved, choice=solved.pick(solved.allowed))
-
-
-def _kv_precision(request: Request, table: CandidateTable) -> list[Constraint]:
-    """FP8 KV changes what the model answers, and no model here says by how much: it is planned where it is asked for,
-    or where BF16 does not fit."""
-    if request.pins.kv_cache_dtype is not None:
-        return []
-    dtypes = np.array(table.kv_dtypes)[table.kv_cache_dtype]
-    return [
-        Constraint(
-            id="KV-PRECISION",
-            kind="request",
-            text="the KV cache keeps BF16",
-            allowed=(dtypes == "bf16")[:, None, None],
-            relax="--kv-cache-dtype fp8_e4m3",
-        )
-    ]
 
 
 def _quantile_rank(solved: Solved, quantile_frac: float) -> Floats:

@@ -18,9 +18,11 @@ from planner.domain.faults import faults_of
 from planner.domain.table import SPECULATION_BY_CODE, CandidateTable, SizeTable
 from planner.engine.dialects import Dialect, TreeForm
 from planner.errors import InputError, Problem
+from planner.estimate.memory import weight_bytes_per_rank
 
-__all__ = ["MAX_BUDGET", "TREE_TOPK", "Pins", "build_space", "tree_capacity"]
+__all__ = ["KV_DTYPES", "MAX_BUDGET", "TREE_TOPK", "Pins", "build_space", "tree_capacity"]
 
+KV_DTYPES = ("bf16", "fp8_e4m3")
 MAX_BUDGET = 64
 TREE_ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE")
 """Drafters whose trees every release has (sglang.md section 1.1)."""
@@ -84,8 +86,11 @@ def build_space(
     n_gpus: int,
     dialect: Dialect,
     pins: Pins | None = None,
+    kv_dtypes: tuple[str, ...] = KV_DTYPES,
 ) -> CandidateTable:
     """Every combination that can start, as a table.
+
+    Layouts whose weights alone exceed a rank's memory are left out, unless that is all of them.
 
     Raises:
         InputError: the pins leave nothing (all reasons at once).
@@ -95,10 +100,9 @@ def build_space(
     if problems:
         raise InputError(problems)
     backends = _backends(hardware, model)
-    kv_dtypes = ("bf16", "fp8_e4m3")
     core = [
         (tp, ep, adp, n_gpus // tp, code, budget, topk, graph, nvls, fusion, backend, kv)
-        for tp, ep, adp in _layouts(model, n_gpus, pins)
+        for tp, ep, adp in _layouts(hardware, model, n_gpus, pins)
         for code, budget, topk in _drafts(drafter, dialect, pins)
         if not (code and adp > 1)
         for graph in _choice((True, False), pins.cuda_graph)
@@ -139,7 +143,19 @@ def _choice(options: Sequence[bool], pin: bool | None) -> Sequence[bool]:
     return options if pin is None else (pin,)
 
 
-def _layouts(model: ModelProfile, n_gpus: int, pins: Pins) -> Iterable[tuple[int, int, int]]:
+def _layouts(hardware: HardwareProfile, model: ModelProfile, n_gpus: int, pins: Pins) -> list[tuple[int, int, int]]:
+    """``(tp_size, ep_size, attention_dp_size)``."""
+    layouts = list(_divisors(model, n_gpus, pins))
+    most = max(MEM_FRACTIONS if pins.mem_fraction_static is None else (pins.mem_fraction_static,))
+    fitting = [
+        (tp, ep, adp)
+        for tp, ep, adp in layouts
+        if float(weight_bytes_per_rank(model, tp_size=tp, attention_dp_size=adp)) < most * hardware.memory_bytes
+    ]
+    return fitting or layouts
+
+
+def _divisors(model: ModelProfile, n_gpus: int, pins: Pins) -> Iterable[tuple[int, int, int]]:
     for tp in range(1, n_gpus + 1):
         if n_gpus % tp or model.n_heads % tp or pins.tp_size not in (None, tp):
             continue

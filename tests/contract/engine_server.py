@@ -182,6 +182,7 @@ class Engine12:
             "is_cuda": True,
             "is_cpu": False,
             "is_flashinfer_available": True,
+            "get_device_sm": facts["capability"][0] * 10 + facts["capability"][1],
         }
         for name, value in names.items():
             if hasattr(self.module, name):

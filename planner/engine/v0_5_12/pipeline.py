@@ -25,6 +25,7 @@ def run(s: State) -> None:
         EngineRefusal: where the engine raises.
     """
     rest.load_balance(s)
+    rest.ssl(s)
     rest.pd_disaggregation(s)
     rest.prefill_only(s)
     rest.deprecated(s)

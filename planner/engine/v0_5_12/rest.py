@@ -76,6 +76,51 @@ def pd_disaggregation(s: State) -> None:
             s.set("a prefill server without prefill graphs", where, disable_cuda_graph=True)
 
 
+def ssl(s: State) -> None:
+    where = "server_args.py:1205"
+    complete = s.ssl_certfile and s.ssl_keyfile
+    if bool(s.ssl_keyfile) != bool(s.ssl_certfile):
+        have, need = ("keyfile", "certfile") if s.ssl_keyfile else ("certfile", "keyfile")
+        s.value_error(f"--ssl-{have} requires --ssl-{need} to be specified as well.", where)
+    if not complete and s.ssl_ca_certs:
+        s.value_error("--ssl-ca-certs has no effect without --ssl-certfile and --ssl-keyfile.", where)
+    if not complete and s.ssl_keyfile_password:
+        s.value_error("--ssl-keyfile-password has no effect without --ssl-certfile and --ssl-keyfile.", where)
+    if s.enable_ssl_refresh and not complete:
+        s.value_error("--enable-ssl-refresh requires --ssl-certfile and --ssl-keyfile to be specified.", where)
+
+
+def _hisparse(s: State) -> None:
+    if not s.enable_hisparse or s.model is None:
+        return
+    where = "arg_groups/hisparse_hook.py:60"
+    v4 = s.model.architecture.startswith("DeepseekV4ForCausalLM")
+    s.require(
+        s.model.is_dsa or v4,
+        "--enable-hisparse is only supported for DSA (DeepSeek Sparse Attention) models (e.g., DeepSeek V3.2, GLM-5) "
+        "and DeepSeek V4 now. ",
+        where,
+    )
+    s.require(
+        bool(s.disable_radix_cache),
+        "Hierarchical sparse attention currently requires --disable-radix-cache.",
+        where,
+    )
+    if v4:
+        return
+    allowed = {"bfloat16": {"flashmla_sparse"}, "fp8_e4m3": {"flashmla_kv"}}.get(
+        s.kv_cache_dtype, {"flashmla_sparse", "flashmla_kv"}
+    )
+    for name, label in (("nsa_prefill_backend", "prefill"), ("nsa_decode_backend", "decode")):
+        backend = s.values[name]
+        if backend is not None and backend not in allowed:
+            s.value_error(
+                f"HiSparse with --kv-cache-dtype={s.kv_cache_dtype} requires --nsa-{label}-backend in "
+                f"{sorted(allowed)}, but got {backend}.",
+                where,
+            )
+
+
 def prefill_only(s: State) -> None:
     if not s.prefill_only_disable_kv_cache:
         return
@@ -246,8 +291,6 @@ def a2a(s: State) -> None:
     if backend == "deepep" and s.enable_deepep_waterfill:
         s.set("waterfill fuses shared experts", where, disable_shared_experts_fusion=False)
         s.set("waterfill fuses shared experts", where, enforce_shared_experts_fusion=True)
-    if backend == "ascend_fuseep":
-        s.value_error("Wrong value of fuse_mode=0, the NPU only support 1 or 2.", where)
     if backend == "flashinfer":
         s.set("not with flashinfer", where, disable_shared_experts_fusion=True)
         s.require(
@@ -291,6 +334,8 @@ def experts(s: State) -> None:
         if s.enable_eplb and s.eplb_algorithm == "auto":
             s.set("elastic expert parallelism", where, eplb_algorithm="elasticity_aware")
         s.require(s.pp_size == 1, "PP size should be set to 1 under elastic EP", where)
+    elif s.elastic_ep_rejoin:
+        s.refuse("AssertionError", "Elastic EP rejoin requires elastic_ep_backend to be set.", where)
 
 
 def encoder_disaggregation(s: State) -> None:
@@ -437,6 +482,7 @@ def _late_checks(s: State, where: str) -> None:
             f"'{s.schedule_policy}' is not supported.",
             where,
         )
+    _hisparse(s)
     s.require(s.schedule_conservativeness >= 0, "schedule_conservativeness must be non-negative", where)
     if s.export_metrics_to_file and s.export_metrics_to_file_dir is None:
         s.value_error("--export-metrics-to-file-dir is required when --export-metrics-to-file is enabled", where)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from planner.engine.state import State
+from planner.engine.v0_5_23.rare import check_rare, hisparse, prefill_complete
 from planner.engine.v0_5_23.view import attn_dp_enabled
 
 __all__ = [
@@ -13,7 +14,6 @@ __all__ = [
     "check_server_args",
     "checkpoint_method",
     "context_length",
-    "layernorm_sp",
     "load_format",
     "model_config",
     "pd_disaggregation",
@@ -49,8 +49,7 @@ _RSV = frozenset(
 def pd_disaggregation(s: State) -> None:
     if s.disaggregation_transfer_backend == "mooncake_tcp":
         s.set("mooncake over TCP", _PD, disaggregation_transfer_backend="mooncake", disaggregation_ib_device=None)
-    if s.disaggregation_decode_allocation_policy == "prefill_complete":
-        s.notes.append("--disaggregation-decode-allocation-policy prefill_complete: its checks are not known here")
+    prefill_complete(s)
     threshold = s.disaggregation_decode_host_receive_threshold
     if not 0 <= threshold <= 1:
         s.value_error("--disaggregation-decode-host-receive-threshold must be between 0 and 1", _PD)
@@ -155,9 +154,13 @@ _COMPATIBLE: Mapping[str, tuple[str, ...]] = {
 
 def quantization(s: State, *, compatible: Mapping[str, tuple[str, ...]] | None = None) -> None:
     """The asked quantisation has to go with the checkpoint's (model_config.py, _verify_quantization)."""
-    if s.model is None or s.quantization is None or not s.model.quant:
+    if s.model is None or s.quantization is None:
         return
     asked = s.quantization.lower()
+    if asked.startswith("mlx_"):
+        s.value_error(f"Unknown quantization method: {asked}.", "configs/model_config.py:1710")
+    if not s.model.quant:
+        return
     method = checkpoint_method(s.model.quant, asked)
     if asked in ("quark_mxfp4", method) or method in (compatible or _COMPATIBLE).get(asked, ()):
         return
@@ -188,14 +191,6 @@ def model_config(s: State) -> None:
     """What the engine refuses when it first reads the model."""
     context_length(s)
     quantization(s)
-
-
-def layernorm_sp(s: State) -> None:
-    where = "arg_groups/layernorm_sp_hook.py:20"
-    if s.enable_megamoe_for_layernorm_sp and not s.enable_layernorm_sp:
-        s.value_error("--enable-megamoe-for-layernorm-sp requires --enable-layernorm-sp.", where)
-    if s.enable_layernorm_sp:
-        s.notes.append("--enable-layernorm-sp: its checks by architecture are not known here")
 
 
 def load_format(s: State) -> None:
@@ -338,7 +333,14 @@ def _lora(s: State) -> None:
     s.require(s.max_loras_per_batch > 0, "max_loras_per_batch must be positive", where)
     if s.lora_paths and s.enable_lora is None:
         s.set("--lora-paths is given", where, enable_lora=True)
+    draft_runner = s.speculative_moe_runner_backend
     if not s.enable_lora:
+        if s.speculative_algorithm is not None and (draft_runner or "").startswith("lora"):
+            s.value_error(
+                f"--speculative-moe-runner-backend {draft_runner} is not supported: the LoRA MoE runner serves "
+                "adapter traffic on the target model",
+                "arg_groups/lora_hook.py:183",
+            )
         if s.moe_runner_backend.startswith("lora"):
             s.value_error(
                 f"--moe-runner-backend {s.moe_runner_backend} requires --enable-lora (or --lora-paths)", where
@@ -371,6 +373,7 @@ def _workers_and_scheduling(s: State, where: str) -> None:
         )
     if s.retraction_policy == "priority" and not s.enable_priority_scheduling:
         s.value_error("--retraction-policy priority requires --enable-priority-scheduling", where)
+    hisparse(s)
     s.require(s.schedule_conservativeness >= 0, "schedule_conservativeness must be non-negative", where)
     if s.export_metrics_to_file and s.export_metrics_to_file_dir is None:
         s.value_error("--export-metrics-to-file-dir is required when --export-metrics-to-file is enabled", where)
@@ -393,3 +396,4 @@ def _workers_and_scheduling(s: State, where: str) -> None:
         s.value_error(f"--grpc-port ({s.grpc_port}) must differ from --port ({s.port})", where)
     if s.kv_canary_sweep_interval > 0 and s.kv_canary == "none":
         s.value_error("--kv-canary-sweep-interval requires --kv-canary in {log, raise}", where)
+    check_rare(s)

@@ -155,6 +155,15 @@ def cache_compatibility(s: State) -> None:
         )
     if backup and s.dcp_size > 1:
         s.value_error("--disaggregation-decode-retraction-backup=host_pool does not support --dcp-size > 1.", where)
+    if s.radix_eviction_policy == "tlru":
+        config = s.radix_eviction_policy_config or {}
+        threshold, estimate = config.get("threshold", 0), config.get("next_prompt_estimate", 0)
+        if threshold < 0 or estimate < 0 or threshold <= estimate:
+            s.value_error(
+                "--radix-eviction-policy tlru needs 'threshold' greater than 'next_prompt_estimate' in "
+                f"--radix-eviction-policy-config, got {threshold} <= {estimate}",
+                where,
+            )
     if s.enable_hierarchical_cache and s.disable_radix_cache:
         s.value_error(
             "The arguments enable-hierarchical-cache and disable-radix-cache are mutually exclusive and cannot be "
@@ -188,6 +197,8 @@ def _lmcache(s: State) -> None:
     where = f"{_HOOK}:440"
     if s.enable_hierarchical_cache:
         s.value_error("--enable-lmcache and --enable-hierarchical-cache are mutually exclusive", where)
+    if s.enable_unified_cache_external_linker:
+        s.value_error("--enable-lmcache and --enable-unified-cache-external-linker are mutually exclusive", where)
     if s.disable_radix_cache:
         s.value_error("--enable-lmcache requires radix cache to be enabled", where)
     if s.speculative_algorithm is not None:
@@ -245,6 +256,11 @@ def unified_memory(s: State) -> None:
     s.require(
         s.speculative_eagle_topk in (None, 1),
         "--enable-unified-memory supports a linear draft chain only",
+        where,
+    )
+    s.require(
+        s.dcp_size <= 1 or mla,
+        "--enable-unified-memory with decode context parallelism (--dcp-size > 1) supports MLA models only",
         where,
     )
     s.notes.append("--enable-unified-memory: only a part of its checks is known here")

@@ -9,6 +9,7 @@ from planner.engine.facts import ModelFacts
 from planner.engine.state import State
 from planner.engine.v0_5_23.default_backend import default_attention_backend
 from planner.engine.v0_5_23.mamba import mamba_radix_cache
+from planner.engine.v0_5_23.rare import model_checks
 from planner.engine.v0_5_23.sparse import dsa_defaults, dsa_overrides
 from planner.engine.v0_5_23.view import (
     DEEPSEEK_FAMILY,
@@ -92,6 +93,7 @@ def model_specific_adjustments(s: State) -> None:
             s.value_error(
                 "--enable-dsa-cache-layer-split is only supported for DSA (DeepSeek Sparse Attention) models.", _HOOK
             )
+        model_checks(s)
         _architecture_defaults(s, model)
         _architecture_checks(s, model)
         mamba_radix_cache(s, model)

@@ -214,5 +214,3 @@ def elastic_and_eplb(s: State) -> None:
         if s.enable_eplb and s.eplb_algorithm == "auto":
             s.set("elastic expert parallelism", where, eplb_algorithm="elasticity_aware")
         s.require(s.pp_size == 1, "PP size should be set to 1 under elastic EP", where)
-    if s.max_ep_size is not None:
-        s.require(s.elastic_ep_backend is not None, "--max-ep-size requires --elastic-ep-backend to be set.", where)

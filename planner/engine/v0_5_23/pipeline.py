@@ -13,6 +13,7 @@ from planner.engine.v0_5_23 import (
     model,
     moe,
     parallel,
+    rare,
     serving,
     speculative,
 )
@@ -48,6 +49,7 @@ def run(s: State) -> None:
     kv_cache.prefill_only_args(s)
     parallel.decode_context_parallelism(s)
     checks.model_config(s)
+    rare.dwdp(s)
     graphs.configure(s)
     memory.gpu_memory_settings(s)
     model.model_specific_adjustments(s)
@@ -61,6 +63,7 @@ def run(s: State) -> None:
     graphs.deepseek_trtllm_mla(s)
     mamba.mamba_backend(s)
     mamba.linear_attention(s)
+    rare.linear_replay(s)
     kv_cache.fp4_compatibility(s)
     attention.page_size_default(s)
     serving.grammar_and_balance(s)
@@ -70,15 +73,17 @@ def run(s: State) -> None:
     parallel.data_parallelism(s)
     serving.load_balance(s)
     parallel.context_parallelism(s)
+    rare.kv_sharding(s)
     moe.kernel_config(s)
     moe.a2a(s)
     parallel.shared_experts_tp(s)
     parallel.elastic_and_eplb(s)
+    rare.elastic_join(s)
     if s.pp_size > 1:
         s.set("pipeline parallelism", "arg_groups/overrides.py:1624", disable_overlap_schedule=True)
     speculative.speculative(s)
     checks.boundary_reduction(s)
-    checks.layernorm_sp(s)
+    rare.layernorm_sp(s)
     moe.flashinfer_token_budget(s)
     moe.mega_moe_budget(s)
     checks.load_format(s)

@@ -128,6 +128,15 @@ def ssl_and_requests(s: State) -> None:
         s.value_error(f"--ssl-{have} requires --ssl-{need} to be specified as well.", where)
     if not s.ssl_certfile and s.ssl_ca_certs:
         s.value_error("--ssl-ca-certs has no effect without --ssl-certfile and --ssl-keyfile.", where)
+    if not s.ssl_certfile and s.ssl_keyfile_password:
+        s.value_error("--ssl-keyfile-password has no effect without --ssl-certfile and --ssl-keyfile.", where)
+    if s.enable_ssl_refresh and not (s.ssl_certfile and s.ssl_keyfile):
+        s.value_error("--enable-ssl-refresh requires --ssl-certfile and --ssl-keyfile to be specified.", where)
+    if s.enable_http_worker_reuseport and (s.tokenizer_worker_num == 1 or s.enable_http2):
+        s.value_error(
+            "--enable-http-worker-reuseport requires --tokenizer-worker-num > 1 and has no effect with --enable-http2.",
+            where,
+        )
     if s.asr_max_buffer_seconds <= 0:
         s.value_error(f"--asr-max-buffer-seconds must be positive (got {s.asr_max_buffer_seconds}).", f"{_SERVING}:123")
     if s.asr_max_concurrent_sessions <= 0:
@@ -235,6 +244,10 @@ def load_balance(s: State) -> None:
 
 def hicache(s: State) -> None:
     where = "arg_groups/hicache_hook.py:18"
+    if s.enable_linker_mla_dedup and not (
+        s.enable_unified_cache_external_linker and s.unified_cache_external_linker_backend == "mooncake"
+    ):
+        s.value_error("--enable-linker-mla-dedup requires the Mooncake linker.", where)
     if s.enable_unified_cache_external_linker:
         if s.disable_radix_cache or s.radix_cache_backend is not None:
             s.value_error(
@@ -314,6 +327,11 @@ def environment(s: State) -> None:
     if transport == "cuda_ipc" and s.nnodes != 1:
         s.value_error("--mm-feature-transport=cuda_ipc only supports a single node.", where)
     s.set("default", where, mm_feature_transport=transport)
+    if s.enable_deepseek_v4_fp4_indexer and not (s.platform.sm100 or s.platform.sm120):
+        s.value_error(
+            "--enable-deepseek-v4-fp4-indexer requires SM100, SM120, or gfx95 GPUs with FP4 indexer support.",
+            f"{_SERVING}:435",
+        )
 
 
 def encoder_disaggregation(s: State) -> None:

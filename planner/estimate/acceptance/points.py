@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 
+import numpy as np
+
 from planner.domain import AcceptPoint
 from planner.errors import InputError, Problem, nearest_hint
 
@@ -60,6 +62,8 @@ def _fields(point: object, where: str, problems: list[Problem]) -> dict[str, obj
         for name in missing:
             problems.append(Problem(f"{name} is missing", field=where))
         return None if unknown or missing else dict(point)
+    if isinstance(point, np.ndarray) and point.ndim == 1:
+        point = point.tolist()
     if isinstance(point, Sequence) and not isinstance(point, (str, bytes)) and len(point) in (2, 3):
         return dict(zip(_FIELDS, point, strict=False))
     problems.append(

@@ -19,7 +19,7 @@ from planner.estimate.step_cost.fit import fit_posterior
 from planner.estimate.step_cost.kernels import KernelTable
 from planner.estimate.step_cost.model import StepCostModel, StepDomain
 from planner.estimate.step_cost.parameters import PARAMETER_NAMES, ParameterPosterior
-from planner.estimate.step_cost.rows import RowGroup, read_rows
+from planner.estimate.step_cost.rows import RowGroup, place_of, read_rows, row_name
 
 __all__ = ["Row", "StepCostFit", "fit_step_cost"]
 
@@ -203,7 +203,7 @@ def fit_step_cost(
         for g in groups
     ]
     if not units_checked:
-        _check_units(groups, models)
+        _check_units(listed, groups, models)
     features = [build_features(m.costs, g.batch) for m, g in zip(models, groups, strict=True)]
     posterior = fit_posterior(features, [g.step_s for g in groups], start, noise_frac=noise_frac, free=movable)
     fitted: dict[int, float] = {}
@@ -236,9 +236,11 @@ def _named_drafter(rows: Sequence[Row]) -> DrafterProfile | None:
     """The packaged drafter that the rows name, if it is one and the same; other drafters cost host terms alone."""
     from planner.data.load import load_drafter, packaged_ids
 
-    known = set(packaged_ids("drafter"))
-    named = {str(row.get("draft")) for row in rows if isinstance(row, Mapping)} & known
-    return load_drafter(named.pop()) if len(named) == 1 else None
+    drafters = [load_drafter(id_) for id_ in packaged_ids("drafter")]
+    known = {name: d for d in drafters for name in (d.id, d.model_path, *d.aliases)}
+    named = {str(row.get("draft")).strip() for row in rows if isinstance(row, Mapping)}
+    found = {known[name].id: known[name] for name in named if name in known}
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 def _movable(free: Sequence[str] | None, n_rows: int) -> NDArray[np.bool_] | None:
@@ -278,33 +280,45 @@ def _check_repeats(rows: Sequence[Row], groups: Sequence[RowGroup]) -> None:
         for k in range(len(group.index)):
             seen.setdefault(tuple(keys[k]), []).append(k)
         for members in seen.values():
-            problems += _repeat_problems(members, group)
+            problems += _repeat_problems(members, group, rows)
     if problems:
         raise InputError(problems)
 
 
-def _repeat_problems(members: list[int], group: RowGroup) -> list[Problem]:
+def _repeat_problems(members: list[int], group: RowGroup, rows: Sequence[Row]) -> list[Problem]:
     if len(members) < 2:
         return []
     steps = group.step_s[members]
-    where = "rows " + " and ".join(str(group.index[k]) for k in members)
+    file, line = place_of(rows[group.index[members[-1]]])
+    where = " and ".join(_whereabouts(rows[group.index[k]], group.index[k]) for k in members)
+    where = where if file is not None else f"rows {where}"
     if len(set(steps.tolist())) < len(members):
-        return [
-            Problem(f"{where} are one observation given twice", field="step_s", value=float(steps[0]), hint="keep one")
-        ]
+        text, step_s = f"{where} are one observation given twice ({steps[0]:.6g} s)", float(steps[0])
+        return [Problem(text, file=file, line=line, field="step_s", value=step_s, hint="keep one")]
     if steps.max() > (1 + _CONTRADICTION_FRAC) * steps.min():
         text = f"{where} are one configuration and contradict each other: {steps.min():.4g} s and {steps.max():.4g} s"
         return [
             Problem(
                 text,
+                file=file,
+                line=line,
                 field="step_s",
+                value=float(steps[-1]),
                 hint="they differ in something the rows do not say, or one is wrong; drop it or name the difference",
             )
         ]
     return []
 
 
-def _check_units(groups: Sequence[RowGroup], models: Sequence[StepCostModel]) -> None:
+def _whereabouts(row: Row, position: int) -> str:
+    """A row among several: position and id, or file and line."""
+    file, line = place_of(row)
+    if file is None:
+        return f"{position}" + (f" ({row['id']})" if row.get("id") else "")
+    return f"{file}:{line}" if line is not None else f"{file} {row.get('id') or ''}".rstrip()
+
+
+def _check_units(rows: Sequence[Row], groups: Sequence[RowGroup], models: Sequence[StepCostModel]) -> None:
     """Ask when a step is a hundred times what tables and prior say: most often it is in ms."""
     problems: list[Problem] = []
     for group, model in zip(groups, models, strict=True):
@@ -317,7 +331,8 @@ def _check_units(groups: Sequence[RowGroup], models: Sequence[StepCostModel]) ->
                 hint = "is it per token of a batch, or tok/s turned round? correct it, or pass units_checked=True"
             else:
                 continue
-            text = f"row {position}: a step of {measured:g} s, where about {expected[k]:.3g} s is expected"
-            problems.append(Problem(text, field="step_s", value=measured, hint=hint))
+            name, (file, line) = row_name(rows[position], position), place_of(rows[position])
+            text = f"{name}: a step of {measured:g} s, where about {expected[k]:.3g} s is expected"
+            problems.append(Problem(text, file=file, line=line, field="step_s", value=measured, hint=hint))
     if problems:
         raise InputError(problems)

@@ -15,7 +15,7 @@ from planner.errors import InputError, Problem, nearest_hint
 from planner.estimate.step_cost.batch import SPECULATION_KINDS, StepBatch, attention_backend_code
 from planner.estimate.step_cost.kernels import FloatArray
 
-__all__ = ["ROW_DEFAULTS", "ROW_FIELDS", "RowGroup", "default_tp_size", "framework_of", "read_rows"]
+__all__ = ["ROW_DEFAULTS", "ROW_FIELDS", "RowGroup", "default_tp_size", "framework_of", "place_of", "read_rows", "row_name"]
 
 ROW_DEFAULTS: Mapping[str, str] = {
     "engine_version": "SGLang",
@@ -40,7 +40,8 @@ ROW_DEFAULTS: Mapping[str, str] = {
 }
 """Fields of a row and what an absent one means."""
 
-ROW_FIELDS = frozenset({*ROW_DEFAULTS, "step_s", "id", "source", "note"})
+ROW_FIELDS = frozenset({*ROW_DEFAULTS, "step_s", "id", "source", "note", "file", "line"})
+"""``file`` and ``line`` say where a row was read: faults are reported there."""
 
 _DTYPES = {
     "bf16": WeightDtype.BF16,
@@ -139,22 +140,43 @@ def _with_dtype(model: ModelProfile, dtype: WeightDtype) -> ModelProfile:
     return model.replace(expert_dtype=dtype)
 
 
+def row_name(row: Mapping[str, object], position: int) -> str:
+    """How a message names a row: by position, or by id where the file and line say the rest."""
+    id_ = row.get("id")
+    if row.get("file"):
+        return str(id_) if id_ else "this row"
+    return f"row {position}" + (f" ({id_})" if id_ else "")
+
+
+def place_of(row: Mapping[str, object]) -> tuple[str | None, int | None]:
+    """File and line that a row was read from, where it says."""
+    file, line = row.get("file"), row.get("line")
+    return (str(file) if file else None), (int(line) if isinstance(line, int) else None)
+
+
 class _Reader:
     """Reads one row; faults go to ``problems``."""
 
     def __init__(self, row: Mapping[str, object], position: int, problems: list[Problem]) -> None:
         self.row = row
-        self.name = f"row {position}" + (f" ({row['id']})" if row.get("id") else "")
+        self.name = row_name(row, position)
+        self.file, self.line = place_of(row)
         self.problems = problems
 
     def fault(self, field: str, message: str, hint: str | None = None) -> None:
-        self.problems.append(Problem(f"{self.name}: {message}", field=field, value=self.row.get(field), hint=hint))
+        text, value = f"{self.name}: {message}", self.row.get(field)
+        self.problems.append(Problem(text, file=self.file, line=self.line, field=field, value=value, hint=hint))
 
     def absent(self, field: str) -> bool:
+        """Whether the row does not say: no such key, None, an empty text, or the NaN of a table's empty cell."""
         value = self.row.get(field)
+        if isinstance(value, float) and math.isnan(value):
+            return True
         return value is None or (isinstance(value, str) and not value.strip())
 
-    def number(self, field: str, default: float, low: float, *, whole: bool = False) -> float:
+    def number(
+        self, field: str, default: float, low: float, *, high: float = math.inf, whole: bool = False
+    ) -> float:
         if self.absent(field):
             return default
         raw = self.row[field]
@@ -168,6 +190,9 @@ class _Reader:
         if value < low or (whole and value != int(value)):
             self.fault(field, f"{raw!r} must be {'a whole number' if whole else 'a number'} of at least {low:g}")
             return default
+        if value > high:
+            self.fault(field, f"{raw!r} must be at most {high:g}")
+            return default
         return value
 
     def flag(self, field: str, default: bool) -> bool:
@@ -175,9 +200,9 @@ class _Reader:
             return default
         raw = self.row[field]
         text = str(raw).strip().lower()
-        if text in ("true", "1", "yes", "on"):
+        if text in ("true", "1", "1.0", "yes", "on"):
             return True
-        if text in ("false", "0", "no", "off"):
+        if text in ("false", "0", "0.0", "no", "off"):
             return False
         self.fault(field, f"{raw!r} is neither true nor false")
         return default
@@ -187,7 +212,7 @@ class _Reader:
             return default
         text = str(self.row[field]).strip().lower()
         if text not in known:
-            self.fault(field, f"{text!r} is unknown", nearest_hint(text, list(known)))
+            self.fault(field, f"{text!r} is unknown", nearest_hint(text, [name for name in known if name]))
             return default
         return text
 
@@ -260,29 +285,49 @@ def _read_row(
         reader.fault("q_len", f"a {kind} verifies more than one token a step, q_len is 1", "give q_len = budget + 1")
     output_tok = reader.number("output_tok", 0.0, 0)
     context_tok = reader.number("context_tok", 1024.0, 1)
-    hit = reader.number("prefix_hit_frac", 0.0, 0)
+    hit = reader.number("prefix_hit_frac", 0.0, 0, high=1)
+    attention_dp = reader.number("attention_dp_size", 1, 1, whole=True)
+    if tp % attention_dp:
+        reader.fault("attention_dp_size", f"{attention_dp:g} attention-DP ranks do not divide tp_size {tp:g}")
     step_s = reader.number("step_s", math.nan, 0)
     if need_step and (reader.absent("step_s") or step_s == 0):
         reader.fault("step_s", "a measured step_s in seconds, above zero, is needed to fit")
+    backend = "default" if reader.absent("attention_backend") else str(row["attention_backend"])
     values = {
         "tp_size": tp,
         "ep_size": reader.number("ep_size", 1, 1, whole=True),
-        "attention_dp_size": reader.number("attention_dp_size", 1, 1, whole=True),
+        "attention_dp_size": attention_dp,
         "q_len": q_len,
         "speculation": float(speculation),
         "running": reader.number("concurrency", 1, 1e-9),
         "context_tok": context_tok + output_tok / 2,
-        "prompt_tok": context_tok * (1.0 - min(hit, 1.0)) if output_tok > 0 else 0.0,
+        "prompt_tok": context_tok * (1.0 - hit) if output_tok > 0 else 0.0,
         "output_tok": max(output_tok, 1.0),
-        "accept_len": reader.number("accept_len", min(q_len, 4.0), 1),
+        "accept_len": _accept_len(reader, q_len, drafter if drafted else None),
         "cuda_graph": float(reader.flag("cuda_graph", True)),
         "cuda_graph_max_bs": reader.number("cuda_graph_max_bs", float(1 << 20), 0),
         "nvls": float(reader.flag("nvls", False)),
         "allreduce_fusion": float(reader.flag("allreduce_fusion", False)),
         "kv_bytes_per_element": _KV_BYTES[reader.choice("kv_dtype", "bf16", list(_KV_BYTES))],
-        "attention_backend": float(attention_backend_code(str(row.get("attention_backend") or "default").lower())),
+        "attention_backend": float(attention_backend_code(backend.lower())),
     }
     return values, step_s, drafted, dtype
+
+
+def _accept_len(reader: _Reader, q_len: float, drafter: DrafterProfile | None) -> float:
+    """Tokens of one step: never more than the step verifies, nor than the drafter's block."""
+    value = reader.number("accept_len", min(q_len, 4.0), 1)
+    cap = min(q_len, float(drafter.block_size)) if drafter is not None and q_len > 1 else q_len
+    if value > cap:
+        reader.fault(
+            "accept_len",
+            f"{value:g} is above its cap of {cap:g} (q_len {q_len:g}"
+            + (f", block of {drafter.block_size}" if drafter is not None and cap < q_len else "")
+            + ")",
+            "q_len counts the root (budget + 1); accept_len counts the bonus token once",
+        )
+        return cap
+    return value
 
 
 def _default_kind(q_len: float, draft: str, drafter: DrafterProfile | None) -> str:

@@ -23,7 +23,7 @@ from planner.launch.progress import Ui
 from planner.launch.session import free_port, interruptible
 from planner.launch.target import Target
 from planner.launch.verdict import Cause, JudgedError, LaunchReport, Mismatch, Stage, StageReport
-from planner.launch.writing import write_atomically
+from planner.launch.writing import keep_old, write_atomically
 
 __all__ = ["deploy"]
 
@@ -97,6 +97,7 @@ def deploy(
         HostLostError: the host could not be reached before anything was changed.
     """
     run_dir.mkdir(parents=True, exist_ok=True)
+    keep_old(run_dir / "server.log")
     run = _Run()
     judged = JudgedError(Cause.OK, "")
     with interruptible():
