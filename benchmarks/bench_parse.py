@@ -52,6 +52,17 @@ def best_s(action: object, n_repeats: int) -> float:
     return min(times)
 
 
+def cpu_s(action: object, n_repeats: int) -> float:
+    """Least processor time of ``n_repeats`` calls: on a shared machine the clock tells who else is there."""
+    assert callable(action)
+    times = []
+    for _ in range(n_repeats):
+        start = time.process_time()
+        action()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
 def start_s(code: str) -> float:
     """Shortest time of a Python process that runs ``code``."""
     return best_s(lambda: subprocess.run([sys.executable, "-c", code], check=True), 5)
@@ -76,8 +87,10 @@ def main() -> None:
                 place = Path(folder, str(index))
                 place.mkdir()
                 Path(place, name).write_text(text)
-            spent[count] = best_s(lambda folder=folder: parse_paths([folder]), 3)
-    print(f"50 files {spent[50]:.2f} s, 500 files {spent[500]:.2f} s: {spent[500] / spent[50]:.1f} times")
+            spent[count] = cpu_s(lambda folder=folder: parse_paths([folder]), 3)
+    print(
+        f"processor time: 50 files {spent[50]:.2f} s, 500 files {spent[500]:.2f} s: {spent[500] / spent[50]:.1f} times"
+    )
 
 
 if __name__ == "__main__":

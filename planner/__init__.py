@@ -33,9 +33,12 @@ if TYPE_CHECKING:
         Prediction,
         Workload,
     )
+    from planner.domain.report import Report
+    from planner.engine.resolution import resolve
     from planner.errors import DomainError, EngineRefusal, InputError, MissingDataError, PlannerError, Problem
     from planner.estimate.acceptance import fit_acceptance
     from planner.estimate.step_cost import fit_step_cost
+    from planner.review.checking import check
 
 __getattr__, __dir__ = lazy_door(
     __name__,
@@ -56,9 +59,12 @@ __getattr__, __dir__ = lazy_door(
             "Prediction",
             "Workload",
         ),
+        "planner.domain.report": ("Report",),
+        "planner.engine.resolution": ("resolve",),
         "planner.errors": ("DomainError", "EngineRefusal", "InputError", "MissingDataError", "PlannerError", "Problem"),
         "planner.estimate.acceptance": ("fit_acceptance",),
         "planner.estimate.step_cost": ("fit_step_cost",),
+        "planner.review.checking": ("check",),
     },
 )
 
@@ -81,9 +87,12 @@ __all__ = [
     "PlannerError",
     "Prediction",
     "Problem",
+    "Report",
     "Workload",
+    "check",
     "fit_acceptance",
     "fit_step_cost",
     "plan",
     "predict",
+    "resolve",
 ]

@@ -14,7 +14,6 @@ Anything that is not a ``PlannerError`` is a bug and keeps its traceback.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -91,6 +90,8 @@ class EngineRefusal(PlannerError):
 
 def nearest(word: str, known: Sequence[str], n: int = 3) -> list[str]:
     """The ``n`` names of ``known`` that look most like ``word``, best first."""
+    import difflib
+
     return difflib.get_close_matches(word, known, n=n, cutoff=0.5)
 
 

@@ -6,25 +6,43 @@ Exit codes: 0 done (a safe plan, a clean check, a healthy log), 1 the answer is 
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from planner.cli.options import plan_options
+from planner.cli.options import plan_options, question_from
 from planner.errors import PlannerError
 from planner.version import __version__
 
 __all__ = ["main"]
 
 _COMMANDS = {
-    "hw": ("planner.cli.profiles", "hw", "Hardware profiles: list, show, validate."),
-    "model": ("planner.cli.profiles", "model", "Model profiles: list, show, validate."),
+    "accuracy": ("planner.cli.accuracy", "accuracy", "How far the models are off on data they did not see."),
+    "bench": ("planner.cli.bench", "bench", "Measure a running server with SGLang's own client."),
+    "check": ("planner.cli.check", "check", "Review launch files against what SGLang does with them."),
+    "diagnose": ("planner.cli.diagnose", "diagnose", "Name the cause of a failed or slow server from its log."),
     "drafter": ("planner.cli.profiles", "drafter", "Drafter profiles: list, show, validate."),
+    "engine": ("planner.cli.engine", "engine", "Flag tables of SGLang versions: list, show, diff, add."),
+    "fit": ("planner.cli.fit", "fit", "A calibration from observed runs, with its residuals and domain."),
+    "fix": ("planner.cli.fix", "fix", "The smallest change that clears every error of a launch file."),
+    "hw": ("planner.cli.profiles", "hw", "Hardware profiles: list, show, validate."),
+    "launch": ("planner.cli.launch", "launch", "Start a plan on a real server, judge it, measure it."),
+    "ledger": ("planner.cli.ledger", "ledger", "Observations of runs: show, diff, export, import."),
     "limits": ("planner.cli.profiles", "limits", "Limits: list, show, validate."),
+    "model": ("planner.cli.profiles", "model", "Model profiles: list, show, validate."),
     "predict": ("planner.cli.predict", "predict", "What a given launch would do."),
     "reproduce": ("planner.cli.reproduce", "reproduce", "The field notes against the planner."),
+    "resolve": ("planner.cli.resolve", "resolve", "What was asked against what the engine runs, and why."),
+    "rules": ("planner.cli.rules", "rules", "The rules of check, one explained or all listed."),
+    "upgrade": ("planner.cli.upgrade", "upgrade", "Rewrite a launch file for another SGLang version."),
+    "watch": ("planner.cli.watch", "watch", "A running server against its plan, live or as alert rules."),
+    "workload": ("planner.cli.workload", "workload", "The workload of a running service, for the planner."),
 }
 """Name -> (module, attribute, one line): a command's module is imported when the command runs."""
 
@@ -69,27 +87,41 @@ def cli(ctx: click.Context, /, format_: str, **given: Any) -> None:
     if given["hw"] is None and given["target_c"] is None:
         click.echo(ctx.get_help())
         ctx.exit(EXIT_OK)
-    from planner.cli.options import question_from
-    from planner.search.planning import make_plan
+    with _no_garbage_collection():
+        from planner.search.planning import make_plan
 
-    plan = make_plan(question_from(given))
-    if format_ == "json":
-        from planner.render.plan_json import plan_to_dict, render_json
+        plan = make_plan(question_from(given))
+        if format_ == "json":
+            from planner.render.plan_json import plan_to_dict, render_json
 
-        click.echo(render_json(plan_to_dict(plan)), nl=False)
-    elif format_ == "text" or plan.launch is None:
-        from planner.render.plan_text import render_plan
+            click.echo(render_json(plan_to_dict(plan)), nl=False)
+        elif format_ == "text" or plan.launch is None:
+            from planner.render.plan_text import render_plan
 
-        click.echo(render_plan(plan), nl=False, err=format_ != "text")
-    else:
-        from planner.render.plan_text import render_argv, render_env
+            click.echo(render_plan(plan), nl=False, err=format_ != "text")
+        else:
+            from planner.render.plan_text import render_argv, render_env
 
-        click.echo(render_argv(plan.launches) if format_ == "argv" else render_env(plan.launches), nl=False)
-    ctx.exit(EXIT_OK if plan.launch is not None and plan.status.value != "unknown" else EXIT_NO)
+            click.echo(render_argv(plan.launches) if format_ == "argv" else render_env(plan.launches), nl=False)
+        ctx.exit(EXIT_OK if plan.launch is not None and plan.status.value != "unknown" else EXIT_NO)
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """A plan takes well under a second and keeps most of what it makes: looking for cycles is a tenth of its time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def main(argv: list[str] | None = None) -> None:
     """Entry point of ``plan-config``."""
+    # The interpreter looks for cycles once more before it ends; what is frozen is left to the operating system.
+    atexit.register(gc.freeze)
     try:
         cli.main(args=argv, prog_name="plan-config", standalone_mode=True)
     except PlannerError as error:

@@ -89,8 +89,9 @@ def bench(ctx: click.Context, /, url: str, **given: Any) -> None:
             accept = f", accept length {one.accept_len:.2f}" if one.accept_len is not None else ""
             step = f", step {one.step_s * 1e3:.2f} ms" if one.step_s is not None else ""
             power = f", {one.power_w:.0f} W a device" if one.power_w is not None else ""
+            spread = f" +- {one.spread_frac:.1%}" if one.spread_frac is not None else ""
             click.echo(
-                f"C={one.concurrency} context={one.context_tok} output={one.output_tok}: {one.tok_per_s:.1f} tok/s "
-                f"+- {one.spread_frac:.1%} ({one.n_repeats} repeats){accept}{step}{power}"
+                f"C={one.concurrency} context={one.context_tok} output={one.output_tok}: {one.tok_per_s:.1f} tok/s"
+                f"{spread} ({one.n_repeats} repeats){accept}{step}{power}"
             )
     ctx.exit(EXIT_OK)

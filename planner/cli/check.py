@@ -115,8 +115,8 @@ def check(
 
 def load_given(given: Mapping[str, Any], settings: Settings) -> tuple[Subject, tuple[Limit, ...], str | None]:
     """Subject, limits and form from options; ``[tool.plan-config]`` gives what the options leave out."""
-    from planner.data import load_limits
     from planner.review import load_subject
+    from planner.review.checking import limits_for
 
     def option(name: str) -> Any:
         return given[name] if given[name] is not None else settings.options.get(name)
@@ -129,7 +129,7 @@ def load_given(given: Mapping[str, Any], settings: Settings) -> tuple[Subject, t
         engine_version=option("engine_version"),
         dialect=option("dialect"),
     )
-    return subject, load_limits(given["limits"]), given["form"]
+    return subject, limits_for(subject, given["limits"]), given["form"]
 
 
 def gather(

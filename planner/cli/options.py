@@ -38,6 +38,7 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
         "--risk", default="safe", show_default=True, metavar="safe|edge", help="edge: untested intervals too."
     ),
     click.option("--robust", metavar="QUANTILE", help="Maximise this quantile of tok/s instead of the median."),
+    click.option("--calibration", metavar="FILE", help="Calibration of your own runs (plan-config fit)."),
     click.option("--engine-version", metavar="VERSION|TAG|YYYY-MM", help="SGLang to plan for."),
     click.option("--dialect", metavar="NAME", help="Build with tree speculation: field, pr29907, upstream, ..."),
     click.option("--speculation", metavar="off|chain|tree", help="Only this form of draft."),
@@ -106,6 +107,7 @@ def question_from(given: Mapping[str, Any]) -> Question:
         gpus=gpus,
         pins=pins,
         robust=robust,
+        calibration=given.get("calibration"),
     )
     if problems:
         from planner.search.request import load_subject

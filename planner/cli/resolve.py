@@ -18,6 +18,7 @@ EXIT_OK, EXIT_NO, EXIT_BAD_INPUT = 0, 1, 2
 @click.option("--model", "model_ref", help="Model profile, where --model-path is no folder with a config.json.")
 @click.option("--drafter", "drafter_ref", help="Drafter profile, where the draft path is no folder.")
 @click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="Environment of the server (repeatable).")
+@click.option("--without-cuda", is_flag=True, help="As in a process whose torch has no CUDA (contract environments).")
 @click.option("--all", "show_all", is_flag=True, help="Text: every effective value, not only the changed ones.")
 @click.option("--format", "format_", default="text", type=click.Choice(["text", "json"]))
 @click.argument("argv", nargs=-1, type=click.UNPROCESSED, required=True)
@@ -30,6 +31,7 @@ def resolve(
     model_ref: str | None,
     drafter_ref: str | None,
     env: tuple[str, ...],
+    without_cuda: bool,
     show_all: bool,
     format_: str,
     argv: tuple[str, ...],
@@ -75,6 +77,7 @@ def resolve(
         dialect=dialect,
         model_config=model_config,
         draft_config=draft_config,
+        cuda_visible=not without_cuda,
     )
     runtime = runtime_facts(resolution) if resolution.error is None else None
     if format_ == "json":

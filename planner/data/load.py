@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from planner.data.files import list_names, read_text
-from planner.data.hf_config import drafter_from_hf_config, model_from_hf_config, read_hf_config
 from planner.data.toml_source import TomlSource, parse_toml, read_toml
 from planner.data.validate import build
 from planner.domain import DrafterProfile, HardwareProfile, Limit, ModelProfile
@@ -92,6 +91,8 @@ def read_hardware(path: Path) -> HardwareProfile:
 def read_model(path: Path) -> ModelProfile:
     """A model profile from a TOML file, or from a folder (or file) ``config.json``."""
     if path.is_dir() or path.suffix == ".json":
+        from planner.data.hf_config import model_from_hf_config, read_hf_config
+
         return model_from_hf_config(read_hf_config(path), folder=path if path.is_dir() else path.parent)
     source = read_toml(path)
     return build(ModelProfile, source.data, source=source)
@@ -100,6 +101,8 @@ def read_model(path: Path) -> ModelProfile:
 def read_drafter(path: Path) -> DrafterProfile:
     """A drafter profile from a TOML file, or from a folder (or file) ``config.json``."""
     if path.is_dir() or path.suffix == ".json":
+        from planner.data.hf_config import drafter_from_hf_config, read_hf_config
+
         return drafter_from_hf_config(read_hf_config(path), folder=path if path.is_dir() else path.parent)
     source = read_toml(path)
     return build(DrafterProfile, source.data, source=source)

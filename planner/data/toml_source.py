@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,18 @@ _KEY = re.compile(r"""^\s*("[^"]*"|'[^']*'|[A-Za-z0-9_.\-]+)\s*=""")
 KeyPath = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TomlSource:
-    """Parsed TOML with the line of every key that starts a line."""
+    """Parsed TOML that knows the line of every key that starts a line."""
 
     name: str
     data: dict[str, Any]
-    lines: dict[KeyPath, int]
+    text: str
+
+    @cached_property
+    def lines(self) -> dict[KeyPath, int]:
+        """Line of each key, found when the first fault is to be told."""
+        return _line_index(self.text)
 
     def line_of(self, path: KeyPath) -> int | None:
         """Line (from 1) of the deepest part of ``path`` that is known."""
@@ -67,7 +73,7 @@ def parse_toml(text: str, *, name: str) -> TomlSource:
         line = int(found.group(1)) if found else None
         message = re.sub(r"\s*\(at .*\)$", "", str(error))
         raise InputError([Problem(f"not valid TOML: {message}", file=name, line=line)]) from None
-    return TomlSource(name=name, data=data, lines=_line_index(text))
+    return TomlSource(name=name, data=data, text=text)
 
 
 def _line_index(text: str) -> dict[KeyPath, int]:

@@ -1,6 +1,6 @@
 """What every value of the domain is made of: an immutable pydantic base, a source for each number, an estimate."""
 
-from __future__ import annotations
+# Annotations are evaluated here, not kept as text: pydantic would compile each of them when the module is imported.
 
 from enum import StrEnum
 from typing import Any, Self

@@ -1,6 +1,6 @@
 """One GPU system: eight equal GPUs in a box, or however many, and how they are linked."""
 
-from __future__ import annotations
+# Annotations are evaluated here, not kept as text: pydantic would compile each of them when the module is imported.
 
 from enum import StrEnum
 from typing import Annotated, Self

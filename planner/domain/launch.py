@@ -1,6 +1,6 @@
 """A launch as asked for (SGLang's own field names, None = not given) and the fully resolved choice of the planner."""
 
-from __future__ import annotations
+# Annotations are evaluated here, not kept as text: pydantic would compile each of them when the module is imported.
 
 from enum import StrEnum
 from typing import Annotated, Self

@@ -1,6 +1,6 @@
 """Limits: what was learned on a machine, as data. Evaluated by ``planner.limits``."""
 
-from __future__ import annotations
+# Annotations are evaluated here, not kept as text: pydantic would compile each of them when the module is imported.
 
 from enum import StrEnum
 from typing import Annotated, Self

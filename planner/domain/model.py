@@ -1,6 +1,6 @@
 """Target models and drafters: the shapes from which memory and step cost follow."""
 
-from __future__ import annotations
+# Annotations are evaluated here, not kept as text: pydantic would compile each of them when the module is imported.
 
 from enum import StrEnum
 from typing import Annotated, Self

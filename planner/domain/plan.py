@@ -1,6 +1,6 @@
 """The answer: a Plan (what to launch and why) and a Prediction (what a given launch would do)."""
 
-from __future__ import annotations
+# Annotations are evaluated here, not kept as text: pydantic would compile each of them when the module is imported.
 
 from enum import StrEnum
 from typing import Literal

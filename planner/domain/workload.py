@@ -1,6 +1,6 @@
 """What is asked of the deployment: traffic, needs, ceilings."""
 
-from __future__ import annotations
+# Annotations are evaluated here, not kept as text: pydantic would compile each of them when the module is imported.
 
 from enum import StrEnum
 from typing import Annotated

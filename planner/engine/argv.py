@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 from pydantic import ValidationError
 
 from planner.domain import ArgValue, LaunchConfig
-from planner.engine.argv_values import ValueFault, read_value, write_value
+from planner.engine.argv_values import ValueFault, looks_like_option, read_value, write_value
 from planner.engine.dialects import Dialect, get_dialect
 from planner.engine.flag_table import FlagKind, FlagSpec, FlagTable
 from planner.engine.flags import SGLANG_TWIN, VLLM_FLAGS, flag_table, flag_versions
@@ -171,12 +170,14 @@ class _Reader:
         )
 
     def _looks_like_flag(self, token: str) -> bool:
-        if not token.startswith("-") or token == "-":
+        if not token.startswith("-"):
             return False
-        if token in self.table.by_name or token.split("=", 1)[0] in self.table.by_name:
+        name = token.split("=", 1)[0]
+        if token in self.table.by_name or name in self.table.by_name:
             return True
-        number = token[1:].replace(".", "", 1)
-        return not ((number.isdigit() and number.isascii()) or " " in token)
+        if name.startswith("--") and len(name) > 2 and self.table.prefix_matches(name):
+            return True
+        return looks_like_option(token)
 
     def _flag(self, position: int, token: str) -> int:
         name, _, inline = token.partition("=")
@@ -285,8 +286,3 @@ _FIELDS = frozenset(LaunchConfig.model_fields) - {"extra_args", "env", "unknown"
 
 def _first_words(error: ValidationError) -> Iterable[str]:
     return dict.fromkeys(str(item["loc"][0]) for item in error.errors() if item["loc"])
-
-
-def defaults_of(version: EngineVersion) -> dict[str, Any]:
-    """Default of every ``ServerArgs`` field of the version."""
-    return flag_table(version.table).defaults

@@ -10,7 +10,7 @@ from decimal import Decimal
 from planner.domain import ArgValue
 from planner.engine.flag_table import FlagKind, FlagSpec, FlagType
 
-__all__ = ["ValueFault", "read_value", "write_value"]
+__all__ = ["ValueFault", "looks_like_option", "read_value", "write_value"]
 
 _HUMAN = re.compile(r"(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|k|M|G|T)")
 _FACTOR = {
@@ -23,6 +23,8 @@ _FACTOR = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
+_NEGATIVE_NUMBER = re.compile(r"-\d+|-\d*\.\d+", re.ASCII)
+"""What argparse takes for a number and not for an option, in a parser without options such as ``-1``."""
 _GRAPH_PHASES = ("decode", "prefill")
 
 
@@ -33,6 +35,11 @@ class ValueFault(Exception):
         super().__init__(message)
         self.code = code
         self.hint = hint
+
+
+def looks_like_option(text: str) -> bool:
+    """Whether argparse takes the token for an option, known or not."""
+    return len(text) > 1 and text[0] == "-" and " " not in text and _NEGATIVE_NUMBER.fullmatch(text) is None
 
 
 def read_value(spec: FlagSpec, name: str, raw: Sequence[str], *, explicit: bool) -> ArgValue | None:
@@ -140,14 +147,13 @@ def write_value(spec: FlagSpec, value: ArgValue) -> list[str]:
         texts = [str(item) for item in items]
         for text in texts:
             _convert(spec, f"argument {name}", text)
-        if any(text.startswith("-") for text in texts):
+        if len(texts) == 1 and looks_like_option(texts[0]):
+            return [f"{name}={texts[0]}"]
+        if any(looks_like_option(text) for text in texts):
             raise ValueFault("bad_type", f"{name}: a list item cannot start with '-'")
         return [name, *texts]
     if isinstance(value, (tuple, bool)):
         raise ValueFault("bad_type", f"{name} takes one value, got {value!r}")
     text = repr(value) if isinstance(value, float) else str(value)
     _convert(spec, f"argument {name}", text)
-    number = text[1:].replace(".", "", 1)
-    if text.startswith("-") and not (number.isdigit() and number.isascii()):
-        return [f"{name}={text}"]
-    return [name, text]
+    return [f"{name}={text}"] if looks_like_option(text) else [name, text]

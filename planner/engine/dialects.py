@@ -6,10 +6,11 @@ No SGLang release up to 0.5.23 accepts the algorithm DDTREE; builds that do disa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
-from planner.domain import Need, Value
+from planner.domain import Need
 from planner.engine.flag_table import FlagKind, FlagSpec, FlagType
 from planner.errors import InputError, nearest_hint
 
@@ -60,7 +61,8 @@ class TreeForm(StrEnum):
     NONE = "none"
 
 
-class DialectFlag(Value):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DialectFlag:
     """A flag that this build adds to its base version."""
 
     name: str
@@ -71,7 +73,8 @@ class DialectFlag(Value):
     required: bool = False
 
 
-class Dialect(Value):
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
     """Facts of one build, each as far as it is known."""
 
     id: str

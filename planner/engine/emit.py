@@ -20,13 +20,14 @@ from planner.engine.dialects import Dialect, DraftTokens, TreeForm, get_dialect
 from planner.engine.flag_table import FlagTable
 from planner.engine.flags import flag_table
 from planner.engine.resolution import Resolution, resolve
+from planner.engine.runtime import graph_batch_step
 from planner.engine.spelling import dest_in_version
 from planner.engine.v0_5_23.memory import tier
 from planner.engine.version import EngineVersion, parse_engine_version
 from planner.errors import InputError
 from planner.units import MIB
 
-__all__ = ["PROGRAM", "candidate_launch", "emit_launch"]
+__all__ = ["PROGRAM", "candidate_launch", "emit_launch", "emit_launches"]
 
 PROGRAM = ("python", "-m", "sglang.launch_server")
 FIRST_PORT = 30000
@@ -73,6 +74,22 @@ def emit_launch(
     return Launch(argv=(*program, *argv), env=config.env)
 
 
+def emit_launches(candidate: Candidate, **given: Any) -> tuple[Launch, ...]:
+    """What to run for every replica of a candidate; arguments and errors are those of :func:`emit_launch`.
+
+    The engine is asked once: replicas differ in port and devices, on which no value of it depends.
+    """
+    speaks, version = _build(candidate, given.pop("engine_version", None), given.pop("dialect", None))
+    program = given.pop("program", PROGRAM)
+    first = candidate_launch(candidate, engine_version=version, dialect=speaks.id, **given)
+    launches = []
+    for replica in range(candidate.replicas):
+        config = first if replica == 0 else first.replace(**_of_replica(candidate, replica))
+        argv = write_argv(config, version=version, dialect=speaks.id)
+        launches.append(Launch(argv=(*program, *argv), env=config.env))
+    return tuple(launches)
+
+
 def candidate_launch(
     candidate: Candidate,
     *,
@@ -114,12 +131,10 @@ def candidate_launch(
     _links(fields, candidate, table)
     _speculation(fields, extra, candidate, drafter, speaks)
     _parsers(fields, model, table)
-    env = _environment(candidate, replica)
-    if candidate.replicas > 1:
-        fields["port"] = FIRST_PORT + replica
+    fields |= _of_replica(candidate, replica)
 
     def build() -> LaunchConfig:
-        return LaunchConfig(**fields, extra_args=tuple(extra.items()), env=env)
+        return LaunchConfig(**fields, extra_args=tuple(extra.items()))
 
     resolution = resolve(
         build(), hardware=hardware, model=model, drafter=drafter, engine_version=version, dialect=speaks.id
@@ -160,7 +175,12 @@ def _parallel(fields: dict[str, Any], extra: dict[str, Any], candidate: Candidat
 
 def _graphs(fields: dict[str, Any], candidate: Candidate, table: FlagTable) -> None:
     if candidate.cuda_graph:
-        fields["cuda_graph_max_bs_decode"] = candidate.cuda_graph_max_bs
+        step = graph_batch_step(
+            tp_size=candidate.tp_size,
+            attention_dp_size=candidate.attention_dp_size,
+            tokens_per_request=candidate.q_len,
+        )
+        fields["cuda_graph_max_bs_decode"] = -(-candidate.cuda_graph_max_bs // step) * step
     elif "cuda_graph_backend_decode" in table.by_dest:
         fields |= {"cuda_graph_backend_decode": "disabled", "cuda_graph_backend_prefill": "disabled"}
     else:
@@ -178,15 +198,18 @@ def _links(fields: dict[str, Any], candidate: Candidate, table: FlagTable) -> No
         fields["enable_flashinfer_allreduce_fusion"] = True
 
 
-def _environment(candidate: Candidate, replica: int) -> tuple[tuple[str, str], ...]:
+def _of_replica(candidate: Candidate, replica: int) -> dict[str, Any]:
+    """Fields that differ from replica to replica: port and environment."""
+    fields: dict[str, Any] = {}
     env: list[tuple[str, str]] = []
     if candidate.replicas > 1:
+        fields["port"] = FIRST_PORT + replica
         first = replica * candidate.tp_size
         gpus = ",".join(str(gpu) for gpu in range(first, first + candidate.tp_size))
         env.append(("CUDA_VISIBLE_DEVICES", gpus))
     if not candidate.enable_nccl_nvls:
         env.append(("NCCL_NVLS_ENABLE", "0"))  # without the flag the engine keeps a value that is already set
-    return tuple(env)
+    return fields | {"env": tuple(env)}
 
 
 def _speculation(

@@ -46,6 +46,11 @@ class Platform:
         return self.major == 9
 
     @property
+    def hopper_cuda_12(self) -> bool:
+        """Hopper with a CUDA build of torch, which the engine asks torch for."""
+        return self.sm90 and self.cuda_visible
+
+    @property
     def sm100(self) -> bool:
         return self.major == 10
 
@@ -127,6 +132,60 @@ class DraftFacts:
     config: Config = field(default_factory=dict)
 
 
+_COUNTS = (
+    *_CONTEXT_KEYS,
+    "block_size",
+    "head_dim",
+    "hidden_size",
+    "index_topk",
+    "kv_lora_rank",
+    "mamba_chunk_size",
+    "num_attention_heads",
+    "num_experts",
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "n_routed_experts",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "swa_head_dim",
+    "swa_v_head_dim",
+    "v_head_dim",
+)
+"""Keys that hold a count wherever they stand."""
+_OBJECTS = (
+    *_TEXT_KEYS,
+    "compression_config",
+    "dflash_config",
+    "linear_attn_config",
+    "quantization_config",
+    "rope_parameters",
+    "rope_scaling",
+    "vision_config",
+)
+
+
+def _wrong_types(config: Config, where: str) -> list[Problem]:
+    """What a config.json holds in a form that the engine cannot use."""
+    problems = []
+    names = config.get("architectures")
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        problems.append(Problem("expected a list of names", file=where, field="architectures", value=names))
+    for key in _OBJECTS:
+        value = config.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, Mapping):
+            problems.append(Problem("expected an object", file=where, field=key, value=value))
+        else:
+            problems += _wrong_types(value, where)
+    for key in _COUNTS:
+        value = config.get(key)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if value is not None and not (number and value > 0):
+            problems.append(Problem("expected a number above 0", file=where, field=key, value=value))
+    return problems
+
+
 def _text_config(config: Config) -> Config:
     name = (config.get("architectures") or [""])[0]
     if name.startswith("Llava") and name.endswith("ForCausalLM"):
@@ -155,7 +214,7 @@ def model_facts(model: ModelProfile | None, config: Config | None, *, path: str 
     """Facts of the target from its ``config.json``, else from its profile, else None.
 
     Raises:
-        InputError: config.json lacks keys that the engine reads; all of them are named.
+        InputError: config.json lacks keys that the engine reads, or holds them in another form; all are named.
     """
     if config is not None:
         return _from_config(config, path)
@@ -163,6 +222,9 @@ def model_facts(model: ModelProfile | None, config: Config | None, *, path: str 
 
 
 def _from_config(config: Config, path: str | None) -> ModelFacts:
+    wrong = _wrong_types(config, path or "config.json")
+    if wrong:
+        raise InputError(wrong, "is this folder a Hugging Face checkpoint of a language model?")
     text = _text_config(config)
     missing = [] if config.get("architectures") else ["architectures"]
     context_len = _context_len(text)
@@ -258,8 +320,15 @@ def _from_profile(model: ModelProfile) -> ModelFacts:
 
 
 def draft_facts(drafter: DrafterProfile | None, config: Config | None) -> DraftFacts | None:
-    """Facts of the draft model from its ``config.json``, else from its profile, else None."""
+    """Facts of the draft model from its ``config.json``, else from its profile, else None.
+
+    Raises:
+        InputError: config.json holds a key in a form that the engine cannot use.
+    """
     if config is not None:
+        wrong = _wrong_types(config, "config.json of the draft model")
+        if wrong:
+            raise InputError(wrong)
         own = config.get("dflash_config") if isinstance(config.get("dflash_config"), Mapping) else {}
         block = (own or {}).get("block_size", config.get("block_size"))
         names = config.get("architectures") or [None]

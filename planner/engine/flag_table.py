@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any
-
-from planner.domain import Value
+from typing import Any, Self
 
 __all__ = ["FlagKind", "FlagSpec", "FlagTable", "FlagType"]
 
@@ -48,8 +48,9 @@ class FlagType(StrEnum):
     NULLABLE_STR = "nullable_str"
 
 
-class FlagSpec(Value):
-    """One argument of the parser."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagSpec:
+    """One argument of the parser. A table has some five hundred: no validator stands between them and a command."""
 
     names: tuple[str, ...]
     """Spellings, the canonical one first."""
@@ -64,14 +65,40 @@ class FlagSpec(Value):
     deprecated: str | None = None
     """Not None for a deprecated flag: its replacement (empty when the engine names none)."""
 
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """Inverse of :meth:`to_row`.
+
+        Raises:
+            TypeError: a key is missing or unknown.
+            ValueError: an unknown kind or type.
+        """
+        values = dict(row)
+        values |= {
+            "names": tuple(row.get("names", ())),
+            "kind": FlagKind(row.get("kind")),
+            "type": FlagType(row.get("type")),
+        }
+        if row.get("choices") is not None:
+            values["choices"] = tuple(row["choices"])
+        return cls(**values)
+
     def to_row(self) -> dict[str, Any]:
         """JSON form without the values that are at their default."""
-        row = self.model_dump(mode="json", exclude_defaults=True)
-        row["names"] = list(self.names)
-        return row
+        row: dict[str, Any] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value != field.default:
+                row[field.name] = list(value) if isinstance(value, tuple) else value
+        return row | {"kind": self.kind.value, "type": self.type.value}
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with ``changes``."""
+        return replace(self, **changes)
 
 
-class FlagTable(Value):
+@dataclass(frozen=True, kw_only=True)
+class FlagTable:
     """All arguments of one version."""
 
     version: str
@@ -107,6 +134,10 @@ class FlagTable(Value):
             if flag.deprecated is None and flag.default is not None and flag.dest in own
         }
         return own | given
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with ``changes``."""
+        return replace(self, **changes)
 
     def prefix_matches(self, name: str) -> list[str]:
         """Every spelling that starts with ``name``, in the parser's order."""

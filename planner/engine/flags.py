@@ -7,6 +7,7 @@ from pathlib import Path
 
 from planner.data.engine.store import flag_table_names, read_flag_table, read_wheel, write_flag_table
 from planner.engine.flag_table import FlagSpec, FlagTable
+from planner.errors import InputError
 
 __all__ = ["VLLM_FLAGS", "add_wheel", "flag_table", "flag_versions"]
 
@@ -77,15 +78,19 @@ def flag_table(version: str) -> FlagTable:
     """The table of one version.
 
     Raises:
-        InputError: there is none (see :func:`planner.engine.version.parse_engine_version` for the nearest).
+        InputError: it is spoiled, or there is none (:func:`planner.engine.version.parse_engine_version` finds the
+            nearest).
     """
     content = read_flag_table(version)
-    return FlagTable(
-        version=content["version"],
-        released=content["released"],
-        fields=tuple(sorted(content["fields"].items())),
-        flags=tuple(FlagSpec.model_validate(row) for row in content["flags"]),
-    )
+    try:
+        return FlagTable(
+            version=content["version"],
+            released=content["released"],
+            fields=tuple(sorted(content["fields"].items())),
+            flags=tuple(FlagSpec.from_row(row) for row in content["flags"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the flag table of {version} is spoiled: {error}", "plan-config engine add WHEEL") from None
 
 
 def add_wheel(path: Path, folder: Path | None = None) -> tuple[FlagTable, Path]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner.domain import ArgValue, Decision, DrafterProfile, HardwareProfile, LaunchConfig, ModelProfile
+from planner.engine.between import Names
 from planner.engine.dialects import Dialect, DraftTokens, get_dialect
 from planner.engine.facts import draft_facts, model_facts, platform_facts
 from planner.engine.flag_table import FlagSpec, FlagType
@@ -65,8 +66,8 @@ def resolve(
     Args:
         model_config: the target's ``config.json``; without it ``model`` stands for it, less exactly.
         draft_config: the draft model's ``config.json``; without it ``drafter`` stands for it.
-        cuda_visible: whether torch sees CUDA when the engine is imported. False reproduces an engine without a GPU,
-            whose prefill graphs are off by default.
+        cuda_visible: whether torch sees CUDA where the engine runs. False reproduces an engine that is told of a GPU in
+            a process without one (0.5.23): prefill graphs are off by default, and Hopper does not get fa3.
 
     Raises:
         InputError: unknown version or dialect, or a config.json without the keys that the engine reads.
@@ -80,6 +81,8 @@ def resolve(
         own = _own_field(name, values, table)
         given.add(own)
         values[own] = _python_value(value, table.by_dest.get(dest_in_version(name, table) or ""))
+    names = Names(table, flag_table(version.rules))
+    values, given = names.for_rules(values, given)
     if "radix_eviction_policy" in given and "_radix_eviction_policy_explicitly_set" in values:
         values["_radix_eviction_policy_explicitly_set"] = True
     state = State(
@@ -104,16 +107,16 @@ def resolve(
         error = refusal
     except ZeroDivisionError as division:  # a count of 0 divides in the engine at the same place
         error = EngineRefusal("ZeroDivisionError", str(division), state.version)
-    effective = {name: value for name, value in state.values.items() if not name.endswith("_asked")}
+    effective = {name: value for name, value in names.own_values(state.values).items() if not name.endswith("_asked")}
     for name in HIDDEN_FIELDS - given:
         effective.pop(name, None)
     return Resolution(
         effective=effective,
-        decisions=state.decisions(),
+        decisions=names.own_decisions(state.decisions()),
         error=error,
         engine_version=version,
         notes=tuple(dict.fromkeys([*notes, *state.notes])),
-        asked=dict(state.asked),
+        asked=names.own_values(state.asked),
         env=tuple(state.env.items()),
         is_mla=state.model is not None and state.model.is_mla,
     )

@@ -8,13 +8,21 @@ None of it is in the effective arguments, all of it follows from them. Sources: 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from planner.engine.resolution import Resolution
 
-__all__ = ["RuntimeFacts", "capture_sizes", "nccl_environment", "request_pool", "runtime_facts"]
+__all__ = [
+    "RuntimeFacts",
+    "capture_sizes",
+    "graph_batch_step",
+    "nccl_environment",
+    "request_pool",
+    "runtime_facts",
+]
 
 _NO_PREFIX_CHUNKS = ("triton",)
 """MLA prefill backends that run a chunk with a cached prefix through the absorbed path, one row a token."""
@@ -105,6 +113,15 @@ def capture_sizes(values: Mapping[str, Any], *, pool: int | None) -> tuple[int, 
     if max(ladder) > pool:
         ladder.append(pool)
     return tuple(sorted({size for size in ladder if size <= pool and size * width % base == 0}))
+
+
+def graph_batch_step(*, tp_size: int, attention_dp_size: int, tokens_per_request: int) -> int:
+    """Step of the batch sizes that graphs can be captured for: with attention DP the rows of a batch must be a multiple
+    of the attention-TP group. Other sizes are left out, and a batch runs padded to the next captured one."""
+    if attention_dp_size == 1:
+        return 1
+    group = tp_size // attention_dp_size
+    return group // math.gcd(group, tokens_per_request)
 
 
 def nccl_environment(values: Mapping[str, Any], env: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -10,6 +10,8 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
+from planner.errors import InputError
+
 __all__ = ["SUPPRESS", "UNKNOWN", "Module", "Opaque", "SourceReader", "Unknown"]
 
 
@@ -112,11 +114,18 @@ class SourceReader:
         self._modules: dict[str, Module | None] = {}
 
     def module(self, name: str) -> Module | None:
-        """The module of that dotted name, or None when the wheel does not carry it."""
+        """The module of that dotted name, or None when the wheel does not carry it.
+
+        Raises:
+            InputError: its text is not Python of this interpreter.
+        """
         if name not in self._modules:
             path = name.replace(".", "/")
             text = self._sources.get(f"{path}.py", self._sources.get(f"{path}/__init__.py"))
-            self._modules[name] = Module(name, text) if text is not None else None
+            try:
+                self._modules[name] = Module(name, text) if text is not None else None
+            except SyntaxError as error:
+                raise InputError(f"{path}.py cannot be read as Python: {error.msg} (line {error.lineno})") from None
         return self._modules[name]
 
     def lookup(self, module: Module, name: str, depth: int = 0) -> Any:

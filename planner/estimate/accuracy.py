@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner.domain.fitting import AccuracyRow
+
 __all__ = ["AccuracyRow", "accuracy_row", "weighted_quantile"]
-
-
-@dataclass(frozen=True, slots=True)
-class AccuracyRow:
-    """Leave-out errors of one group of predictions. Errors and coverage are fractions (0.03 is 3 %)."""
-
-    group: str
-    """What was predicted from what."""
-    n: int
-    """Predictions made (not observations, not curves)."""
-    mape: float | None
-    """Mean absolute relative error."""
-    p90: float | None
-    """90 % quantile of the absolute relative error."""
-    bias: float | None
-    """Mean of (predicted - measured) / measured."""
-    coverage: float | None
-    """Part of the measured values that lie inside the 90 % interval; None where no interval was given."""
-    goal: str
-    """The goal in words; empty where none was set."""
-    met: bool | None
-    """Whether every part of the goal holds; None without a goal."""
-    note: str = ""
-    """Data, weights, exclusions."""
 
 
 def weighted_quantile(values: ArrayLike, weights: ArrayLike, quantile_frac: float) -> float:

@@ -22,6 +22,7 @@ __all__ = [
     "OpenLoop",
     "closed_loop",
     "effective_concurrency",
+    "first_token_s",
     "inter_token_latency",
     "open_loop",
     "steps_per_request",
@@ -222,8 +223,35 @@ def inter_token_latency(
     )
 
 
+def first_token_s(
+    prefill_s: ArrayLike,
+    *,
+    step_s: ArrayLike,
+    wait_s: ArrayLike = 0.0,
+    prefill_busy_frac: ArrayLike = 0.0,
+    burst_requests: ArrayLike = 0.0,
+) -> Floats:
+    """Time to first token without its interval (:func:`time_to_first_token`). Shapes broadcast.
+
+    Raises:
+        InputError: a ``prefill_busy_frac`` below 0 or not below 1.
+    """
+    busy = np.asarray(prefill_busy_frac, float)
+    if not np.all((busy >= 0.0) & (busy < 1.0)):
+        raise InputError(f"prefill_busy_frac must be at least 0 and below 1, got {prefill_busy_frac!r}")
+    ahead = 0.5 * busy / (1.0 - busy) + np.asarray(burst_requests, float)
+    rest = np.asarray(wait_s, float) + np.asarray(step_s, float) / 2
+    return np.asarray(_TTFT_OVERHEAD_S + rest + np.asarray(prefill_s, float) * (1.0 + ahead))
+
+
 def time_to_first_token(
-    prefill_s: float, *, step_s: float, wait_s: float = 0.0, prefill_busy_frac: float = 0.0, burst_requests: float = 0.0
+    prefill_s: float,
+    *,
+    step_s: float,
+    wait_s: float = 0.0,
+    prefill_busy_frac: float = 0.0,
+    burst_requests: float = 0.0,
+    extrapolated: bool = False,
 ) -> Estimate:
     """Time to first token of one request, in seconds.
 
@@ -238,16 +266,26 @@ def time_to_first_token(
         wait_s: wait before the request may run (closed or open loop).
         prefill_busy_frac: part of the time in which the server computes prompts.
         burst_requests: mean number of prompts ahead from a common start.
+        extrapolated: outside the range of those rows: the interval is twice as wide (in the log).
+
+    Raises:
+        InputError: a ``prefill_busy_frac`` below 0 or not below 1.
     """
-    if not 0.0 <= prefill_busy_frac < 1.0:
-        raise InputError(f"prefill_busy_frac must be at least 0 and below 1, got {prefill_busy_frac}")
-    ahead = 0.5 * prefill_busy_frac / (1.0 - prefill_busy_frac) + burst_requests
-    value = _TTFT_OVERHEAD_S + wait_s + step_s / 2 + prefill_s * (1.0 + ahead)
-    width = float(np.exp(_Z90 * _TTFT_SD_LOG))
+    value = float(
+        first_token_s(
+            prefill_s,
+            step_s=step_s,
+            wait_s=wait_s,
+            prefill_busy_frac=prefill_busy_frac,
+            burst_requests=burst_requests,
+        )
+    )
+    width = float(np.exp(_Z90 * _TTFT_SD_LOG * (2.0 if extrapolated else 1.0)))
     return Estimate(
         value=value,
         low=value / width,
         high=value * width,
         provenance=Provenance.DERIVED,
+        extrapolated=extrapolated,
         note="prefill from kernel tables, overhead from InferenceX rows",
     )

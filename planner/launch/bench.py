@@ -98,7 +98,7 @@ class CellResult:
             tpot_s=self.tpot_s,
             power_w=self.devices.mean("power_w"),
             n_repeats=self.tok_per_s.n,
-            spread_frac=self.tok_per_s.half_width_frac,
+            spread_frac=self.tok_per_s.half_width_frac if self.tok_per_s.n > 1 else None,
             metrics=self.metrics(),
         )
 

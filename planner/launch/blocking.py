@@ -25,11 +25,15 @@ def refuse_blocking(
     """
     if importlib.util.find_spec("planner.review") is None:
         return ["the launch was not reviewed: this installation has no review"]
-    from planner.data import load_limits
+    from planner.data import load_limits, packaged_ids
     from planner.review.checking import check_words
     from planner.review.subject import load_subject
 
     versions = target.versions
+    notes = []
+    if hardware is not None and hardware not in packaged_ids("hardware"):
+        notes.append(f"{hardware!r} is no hardware profile: rules about machines were not judged")
+        hardware = None
     subject = load_subject(
         hw=hardware or (versions.hardware if versions else None),
         model=versions.model if versions else None,
@@ -46,4 +50,4 @@ def refuse_blocking(
             ]
         )
     waved = [one.code for one in report.findings if one.level is Level.ERROR]
-    return [f"set aside: {code}" for code in sorted(set(waved))]
+    return notes + [f"set aside: {code}" for code in sorted(set(waved))]

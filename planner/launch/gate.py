@@ -99,8 +99,10 @@ class Gate:
         """The judgement on a server that is gone."""
         if ending.error is not None:
             return JudgedError(Cause.START_FAILED, ending.error)
-        if ending.lost:
+        if ending.lost and ending.remote:
             return JudgedError(Cause.HOST_LOST, "the connection to the server's host broke; the server ends with it")
+        if ending.lost:
+            return JudgedError(Cause.SUPERVISOR_LOST, "its supervisor was killed; the kernel ended the server with it")
         return JudgedError(*self.cause_of_death(str(ending)))
 
     def cause_of_death(self, how: str) -> tuple[str, str]:
@@ -108,9 +110,13 @@ class Gate:
         if not self.log.empty:
             diagnosis = self.log.diagnosis()
             if diagnosis.cause not in ("healthy", "unknown"):
-                shown = diagnosis.lines[0].text.strip()[:300] if diagnosis.lines else diagnosis.title
+                lines = [line.text.strip() for line in diagnosis.lines]
+                telling = [line for line in lines if "Traceback" not in line] or lines or [diagnosis.title]
+                shown = telling[0][:300]
                 return diagnosis.cause, f"{how}; {diagnosis.title}: {shown}"
         cause = Cause.DIED_SERVING if self.ready else Cause.EXITED
+        if self.log.last_error:
+            return str(cause), f"{how}; last error: {self.log.last_error}"
         return str(cause), f"{how}; last line: {self.log.last_line.strip()[:300] or 'none'}"
 
     async def guard(self, work: Coroutine[Any, Any, _T], *, timeout_s: float, late: JudgedError) -> _T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ CRASH_MARKS = (
     b"SIGQUIT received. signum",
 )
 """A server that printed one of these is dead, although its process may live for another 66 s (core dump wait)."""
+_ERROR = re.compile(rb"^(?:[\w.]+\.)?\w*(?:Error|Exception)\b: [^\n]{1,400}", re.MULTILINE)
 _CHUNK_BYTES = 1 << 22
 _PARTIAL_LIMIT_BYTES = 1 << 20
 
@@ -37,6 +39,8 @@ class LogWatch:
     """Lines of the last read, at most 200."""
     last_line: str = ""
     """The last line with text."""
+    last_error: str = ""
+    """The last line that names an exception."""
     _diagnoser: Diagnoser = field(default_factory=Diagnoser)
     _window: FactReader | None = None
     _offset: int = 0
@@ -46,20 +50,17 @@ class LogWatch:
         """Takes in everything that was appended since the last call. Returns the number of new lines."""
         self.last_lines = []
         n_new = 0
-        try:
-            stream = self.path.open("rb")
-        except FileNotFoundError:
+        if not self.path.is_file():
             return 0
-        with stream:
+        with self.path.open("rb") as stream:
+            size = os.fstat(stream.fileno()).st_size
             stream.seek(self._offset)
-            while chunk := stream.read(_CHUNK_BYTES):
+            while self._offset < size and (chunk := stream.read(_CHUNK_BYTES)):
                 self._offset += len(chunk)
                 block, newline, rest = (self._partial + chunk).rpartition(b"\n")
                 self._partial = rest if len(rest) <= _PARTIAL_LIMIT_BYTES else b""
                 if newline:
                     n_new += self._take(block)
-                if not stream.seekable() or len(chunk) < _CHUNK_BYTES:
-                    break
         if n_new:
             self.grown_at = time.monotonic()
             self.n_lines += n_new
@@ -76,6 +77,9 @@ class LogWatch:
         tail = block[-65536:].split(b"\n")[-200:]
         self.last_lines = [line.decode("utf-8", "replace") for line in tail]
         self.last_line = next((line for line in reversed(self.last_lines) if line.strip()), self.last_line)
+        if b"Error" in block or b"Exception" in block:
+            for found in _ERROR.finditer(block):
+                self.last_error = found.group().decode("utf-8", "replace")
         return block.count(b"\n") + 1
 
     def open_window(self) -> None:

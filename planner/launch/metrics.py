@@ -43,8 +43,13 @@ class Scrape:
         return total / count if count > 0 else None
 
     def gained(self, name: str, before: Scrape) -> float | None:
-        """Growth of a counter since ``before``; None when it is absent or was reset."""
+        """Growth of a counter since ``before``; None when it is absent or was reset.
+
+        A counter with labels appears with its first event: one that is in this reading only began at 0.
+        """
         now, then = self.total(name), before.total(name)
+        if then is None and before.samples:
+            then = 0.0
         if now is None or then is None or now < then:
             return None
         return now - then

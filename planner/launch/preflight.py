@@ -125,7 +125,7 @@ def preflight(
 
 
 def refuse_engine(target: Target, host: Host, *, prefix: Sequence[str] = (), timeout_s: float = 180.0) -> str | None:
-    """Only the part of :func:`preflight` that concerns the engine, for a service whose port its predecessor still holds.
+    """The part of :func:`preflight` that concerns the engine, for a service whose port its predecessor still holds.
 
     Args:
         prefix: command that runs the interpreter, such as ``docker run --rm --interactive IMAGE``.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Self
 
 from planner.launch import supervisor
-from planner.launch.host import SSH_FAILED, Host, LocalHost
+from planner.launch.host import Host, LocalHost
 
 __all__ = ["Ending", "ServerProcess"]
 
@@ -30,7 +30,8 @@ class Ending:
     error: str | None = None
     """Why it could not be started at all."""
     lost: bool = False
-    """The supervisor's connection broke before it could tell."""
+    """The supervisor, or the connection to it, went before it could tell."""
+    remote: bool = False
     n_killed: int = 0
     """Processes that ignored SIGTERM and were killed."""
 
@@ -38,7 +39,7 @@ class Ending:
         if self.error:
             return f"could not be started: {self.error}"
         if self.lost:
-            return "the connection to its host broke"
+            return "the connection to its host broke" if self.remote else "its supervisor was killed"
         return f"ended by signal {self.signal}" if self.signal else f"exited with code {self.code}"
 
 
@@ -140,7 +141,7 @@ class ServerProcess:
                 self._closed = True
                 code = self._process.wait()
                 if self.ending is None:
-                    self.ending = Ending(lost=True, error=None if code in (SSH_FAILED, -9) else f"supervisor: {code}")
+                    self.ending = Ending(lost=True, remote=self._remote, code=code)
                 break
             *lines, self._buffer = (self._buffer + chunk).split(b"\n")
             for line in lines:

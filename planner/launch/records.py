@@ -16,7 +16,8 @@ __all__ = ["Identity", "effective_of", "new_observation", "now_utc"]
 
 _KEPT = (
     "model_path", "served_model_name", "dtype", "quantization", "kv_cache_dtype", "context_length", "tp_size",
-    "pp_size", "dp_size", "ep_size", "enable_dp_attention", "mem_fraction_static", "max_running_requests", "max_total_num_tokens",
+    "pp_size", "dp_size", "ep_size", "enable_dp_attention", "mem_fraction_static", "max_running_requests",
+    "max_total_num_tokens",
     "chunked_prefill_size", "max_prefill_tokens", "page_size", "schedule_policy", "disable_radix_cache",
     "disable_overlap_schedule", "attention_backend", "decode_attention_backend", "prefill_attention_backend",
     "sampling_backend", "grammar_backend", "moe_runner_backend", "moe_a2a_backend", "disable_cuda_graph",

@@ -30,6 +30,8 @@ __all__ = ["main"]
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+PATIENCE_S = 10.0
+"""A grace of at least this is shared: half for the server to end by itself, half for what is left."""
 LEASH_GRACE_S = 5.0
 """Time between SIGTERM and SIGKILL when the leash is cut."""
 
@@ -96,6 +98,8 @@ class _Supervisor:
         self.buffer = b""
         self.deadline: float | None = None
         """When SIGKILL follows; None: nobody asked to stop."""
+        self.all_at: float | None = 0.0
+        """When everything gets SIGTERM; None: it has."""
         self.n_killed = 0
 
     def start(self) -> bool:
@@ -118,13 +122,20 @@ class _Supervisor:
         return True
 
     def stop(self, grace_s: float) -> None:
-        """SIGTERM now, SIGKILL when the grace is over. A shorter grace replaces a longer one."""
+        """SIGTERM to the server, after half of the grace to all that is left, then SIGKILL.
+
+        The server gets its signal alone first: it drains its requests and ends its own workers, which a signal to the
+        whole group would kill under it. A short grace goes to all at once; a shorter grace replaces a longer one.
+        """
         assert self.server is not None
-        deadline = time.monotonic() + grace_s
+        now = time.monotonic()
         if self.deadline is None:
-            _signal_all(self.server.pid, signal.SIGTERM)
-            self.deadline = deadline
-        self.deadline = min(self.deadline, deadline)
+            self.deadline = now + grace_s
+            if grace_s >= PATIENCE_S and self.server.returncode is None:
+                os.kill(self.server.pid, signal.SIGTERM)
+                self.all_at = now + grace_s / 2
+        if now + grace_s < self.deadline:
+            self.deadline, self.all_at = now + grace_s, now
 
     def read_orders(self, timeout_s: float) -> None:
         if self.leash is None:
@@ -177,6 +188,9 @@ class _Supervisor:
             self.reap()
             if self.deadline is None:
                 continue
+            if self.all_at is not None and time.monotonic() >= self.all_at:
+                self.all_at = None
+                _signal_all(self.server.pid, signal.SIGTERM)
             alive = len(_descendants())
             if alive == 0 and self.reported:
                 _emit("empty", killed=self.n_killed)

@@ -43,11 +43,10 @@ class Cause(StrEnum):
     LOG_LOST = "log-lost"
     """Lines of the log could not be written."""
     HOST_LOST = "ssh-lost"
+    SUPERVISOR_LOST = "supervisor-lost"
     BENCH_FAILED = "bench-failed"
     LEDGER_LOCKED = "ledger-locked"
     INTERRUPTED = "interrupted"
-    ROLLED_BACK = "rolled-back"
-    """Never a cause by itself: note of a unit or container that went back to its previous form."""
 
 
 class Stage(StrEnum):

@@ -15,7 +15,10 @@ Piece = tuple[int, int, str]
 """Replace ``text[start:end]`` by the string."""
 _LINE_HEAD = re.compile(r"[ \t]*(?:-[ \t]+)?")
 _LINE_TAIL = re.compile(r"[ \t]*,?[ \t]*(\\?)[ \t]*(?:#[^\n]*)?")
+_CONTINUED = re.compile(r"[ \t]*\\\r?(\n(?:[ \t]*[#;][^\n]*\n)*)$")
 _GAP = re.compile(r"(?:[ \t,]|\\?\r?\n)*")
+_LOOSE_GAP = re.compile(r"(?:[ \t,]|\\?\r?\n(?:[ \t]*[#;][^\n]*\n)*)*")
+"""The same with comment lines, which go with an option that has its value below them."""
 
 
 def removed(text: str, launch: ParsedLaunch, flag: Flag) -> list[Piece]:
@@ -24,7 +27,7 @@ def removed(text: str, launch: ParsedLaunch, flag: Flag) -> list[Piece]:
     start, end = flag.token.start, flag.token.end
     pieces: list[Piece] = []
     for token in tokens[1:]:
-        if token.start >= end and (_GAP.fullmatch(text, end, token.start) or launch.keyed):
+        if token.start >= end and (_LOOSE_GAP.fullmatch(text, end, token.start) or launch.keyed):
             end = token.end
         elif not start <= token.start < end:
             pieces += _cut(text, launch, token.start, token.end)
@@ -61,9 +64,10 @@ def _cut(text: str, launch: ParsedLaunch, start: int, end: int) -> list[Piece]:
     head = _LINE_HEAD.fullmatch(text, line_start, start)
     tail = _LINE_TAIL.fullmatch(text, end, line_end)
     if head is not None and tail is not None and line_start > 0:
-        last_of_command = re.search(r"[ \t]*\\\r?\n$", text[:line_start])
+        last_of_command = _CONTINUED.search(text[:line_start])
         if last_of_command is not None and not tail.group(1):
-            return [(last_of_command.start(), end, "")]
+            # The line before must not go on; comment lines between the two stay (systemd and Docker allow them).
+            return [(last_of_command.start(), end, last_of_command.group(1).removesuffix("\n"))]
         comma = re.search(r",[ \t]*\n$", text[:line_start])
         if comma is not None and "," not in tail.group() and text[line_end:].lstrip()[:1] in ("}", "]"):
             return [(comma.start(), end, "")]

@@ -42,7 +42,7 @@ def render_prediction(prediction: Prediction) -> str:
         f"PREDICTED  {describe(prediction.effective)}",
         f"  {_rate(predicted.tok_per_s)}   step {predicted.step_s.value * 1e3:.1f} ms   "
         f"accept {_accept(predicted.accept_len)}",
-        f"  step ms: {_parts(predicted)}",
+        *_wrap("  step ms: ", _parts(predicted)),
     ]
     if prediction.constant_step is not None:
         lines += _wrap(
@@ -110,7 +110,11 @@ def _choice(plan: Plan) -> list[str]:
             if predicted.accept_len.low < even.high:
                 line += ": traffic that accepts less may lose"
         lines.append(line)
-    lines.append(f"  step ms: {_parts(predicted)}")
+    lines += _wrap("  step ms: ", _parts(predicted))
+    if plan.workload.max_ttft_s is not None and predicted.ttft_s is not None:
+        first = predicted.ttft_s
+        mark = " extrapolated" if first.extrapolated else ""
+        lines.append(f"  TTFT {first.value * 1e3:,.0f} ms [{first.low * 1e3:,.0f}-{first.high * 1e3:,.0f}]{mark}")
     if predicted.wait_s > 0:
         lines.append(
             f"  {format_count(predicted.n_running)} of {plan.workload.target_c} requests run at a time, "
@@ -163,8 +167,17 @@ def _close(plan: Plan) -> list[str]:
 def _not_run(plan: Plan) -> list[str]:
     if plan.effective is None:
         return []
+    untested = [
+        f"UNTESTED {limit.id}: {_num(limit.plan)} lies beyond the known good {_num(limit.known_good)}"
+        + (f", below the known bad {_num(limit.known_bad)}" if limit.known_bad is not None else "")
+        for limit in plan.binding
+        if limit.margin_frac is not None and limit.margin_frac < 0 and limit.lifted is None
+    ]
+    if untested:
+        return [*untested, "no run with these settings is on record: a canary run comes before traffic"]
+    kept = "not lifted" if plan.lifted else "known"
     return [
-        "no run with these settings is on record: every limit that is known holds, a canary run comes before traffic"
+        f"no run with these settings is on record: every limit that is {kept} holds, a canary run comes before traffic"
     ]
 
 

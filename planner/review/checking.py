@@ -20,7 +20,7 @@ from planner.review.suppress import Settings, set_aside
 from planner.rules.base import Place
 from planner.rules.context import RuleContext
 
-__all__ = ["Reviewed", "check", "check_files", "check_server", "check_words", "review_file"]
+__all__ = ["Reviewed", "check", "check_files", "check_server", "check_words", "limits_for", "review_file"]
 
 Predictor = Callable[[RuleContext], "tuple[tuple[tuple[str, float], ...], str | None]"]
 """Gives predicted figures for a launch, or why there are none."""
@@ -85,13 +85,22 @@ def check(
     subject = load_subject(
         hw=hw, gpus=gpus, model=model, drafter=drafter, engine_version=engine_version, dialect=dialect
     )
-    bounds = load_limits(limits)
+    bounds = limits_for(subject, limits)
     if isinstance(text_or_path, Path) or _names_a_path(text_or_path):
         return check_files(
             [text_or_path], subject=subject, limits=bounds, form=form, settings=settings, baseline=baseline
         )
     parsed = parse_text(text_or_path, name="<text>", form=form)
     return review_file(parsed, subject=subject, limits=bounds, settings=settings, baseline=baseline).report()
+
+
+def limits_for(subject: Subject, files: Sequence[str | Path] = ()) -> tuple[Limit, ...]:
+    """Limits that can speak: every built-in one belongs to a machine, so without a machine only those of ``files``.
+
+    Raises:
+        InputError: faults in a file of limits.
+    """
+    return load_limits(files) if subject.hardware is not None or files else ()
 
 
 def check_files(

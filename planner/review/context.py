@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from planner.domain import LaunchConfig
-from planner.engine.resolution import Resolution, resolve
 from planner.engine.version import EngineVersion, parse_engine_version
 from planner.errors import InputError
 from planner.parse import Form, ParsedLaunch, Token
@@ -17,7 +17,15 @@ from planner.rules.context import Container, EnvVar, RuleContext, WritingFault
 from planner.rules.models import facts_of_name, facts_of_profile
 from planner.rules.versions import VersionSpan, span_of
 
+if TYPE_CHECKING:
+    from planner.engine.resolution import Resolution
+
 __all__ = ["build_contexts", "engine_version_of"]
+
+
+LARGEST = 1_000_000
+"""Largest batch or chunk that the engine's picture is asked about: it lists every size up to it."""
+_LISTED = ("chunked_prefill_size", "cuda_graph_max_bs_decode", "cuda_graph_max_bs_prefill")
 
 
 def build_contexts(launches: Sequence[ParsedLaunch], subject: Subject) -> tuple[RuleContext, ...]:
@@ -110,8 +118,10 @@ def _with_resolution(context: RuleContext, subject: Subject) -> RuleContext:
 def _resolve(context: RuleContext) -> Resolution | None:
     """The engine's picture of the launch. Arguments that could not be read keep the engine's default, so values that
     hang on them are not taken from it (see :meth:`RuleContext.effective`)."""
-    if context.hardware is None:
+    if context.hardware is None or any((context.number(name) or 0) > LARGEST for name in _LISTED):
         return None
+    from planner.engine.resolution import resolve
+
     version = engine_version_of(context.version)
     launch = context.launch
     if launch.model_path is None:

@@ -81,7 +81,7 @@ def _findings(rule: Rule, context: RuleContext, start: Place, file: str) -> Iter
             slug=rule.slug,
             level=level_of(rule, hit, version_known=within is True),
             consequence=hit.consequence or rule.consequence,
-            message=hit.message,
+            message=hit.message if within else f"{hit.message} (engine {rule.versions})",
             why=hit.why or rule.sections().get("Why", ""),
             fields=hit.fields,
             file=file,

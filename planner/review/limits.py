@@ -26,6 +26,8 @@ _FIELDS = {
 }
 
 
+_SAID_BY_A_RULE = frozenset({"NVLS-NEEDS-NVLINK"})
+"""Limits that keep a planner from a choice, and that a rule (COM006) reports by what is known to happen."""
 _NOT_IN_A_LAUNCH = frozenset({"accept_len_over_block_size", "context_tok"})
 """Quantities of the traffic, which a launch does not state: a review has nothing to say about them."""
 
@@ -37,7 +39,7 @@ def limit_findings(
     found: list[Finding] = []
     skipped: list[str] = []
     for limit in limits:
-        if limit.status is LimitStatus.RETIRED or not context.on_cuda:
+        if limit.status is LimitStatus.RETIRED or not context.on_cuda or limit.id in _SAID_BY_A_RULE:
             continue
         if limit.status is LimitStatus.FIXED_IN and context.within(f"<{limit.fixed_in}") is False:
             continue

@@ -28,20 +28,23 @@ def predict_launch(context: RuleContext) -> tuple[Figures | None, str | None]:
         return None, f"nothing was measured on {context.hardware.id}"
     if context.launch.unknown or context.open_ended:
         return None, f"not every argument could be read: {', '.join(sorted(context.launch.unknown)) or 'further words'}"
-    from planner.api import predict
+    from planner.search.predicting import make_prediction
+    from planner.search.request import Question, WorkloadInput
 
     running = context.effective("max_running_requests")
     clients = running if isinstance(running, int) and running > 0 else 48
     try:
-        answer = predict(
-            context.hardware,
-            context.model,
-            launch=context.launch,
-            workload={"target_c": clients},
-            drafter=context.drafter or "auto",
-            engine_version=context.version.nearest,
-            dialect=context.dialect,
-            gpus=context.n_gpus,
+        answer = make_prediction(
+            Question(
+                hw=context.hardware,
+                workload=WorkloadInput.from_mapping({"target_c": clients}),
+                model=context.model,
+                drafter=context.drafter or "auto",
+                engine_version=context.version.nearest,
+                dialect=context.dialect,
+                gpus=context.n_gpus,
+            ),
+            context.launch,
         )
     except EngineRefusal as error:
         return None, f"the engine refuses it: {error.message}"

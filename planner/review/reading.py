@@ -30,6 +30,8 @@ _KINDS = {
 }
 _DRIFTS = frozenset({FaultKind.AMBIGUOUS, FaultKind.BAD_CHOICE, FaultKind.REFUSED})
 """Faults that an engine older than every flag table need not have: prefixes and choices became more with time."""
+_NO_NUMBER = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity", "nan", "+nan", "-nan"})
+"""Words that Python reads as floats and that no argument can mean: taken as values that are not known."""
 _TAKES_VALUE = (FlagKind.VALUE, FlagKind.LIST, FlagKind.CONST_OF_VALUE)
 
 
@@ -66,13 +68,19 @@ def read_launch(launch: ParsedLaunch, *, span: VersionSpan, dialect: str | None)
     """Reads the words with every table that may apply. The reading with the fewest faults is kept, the newest of
     equals; its faults are certain when every other reading has them too."""
     words, owners = _words(launch)
-    tables = tables_for(span, dialect)
-    tables = tuple(name for name in tables if name in flag_versions()) or tuple(flag_versions())
+    names = flag_versions()
+    tables = tuple(name for name in tables_for(span, dialect) if name in names) or tuple(names)
     speaks = dialect or _dialect_of(words)
-    readings = {name: read_argv(words, version=parse_engine_version(name), dialect=speaks) for name in tables}
-    best = min(reversed(tables), key=lambda name: len(readings[name].problems))
+    readings: dict[str, ReadArgv] = {}
+    for name in reversed(tables):
+        readings[name] = read_argv(words, version=parse_engine_version(name), dialect=speaks)
+        if not span.stated and not readings[name].problems:
+            break  # the newest version takes it all, and no other is stated
+    readings = {name: readings[name] for name in tables if name in readings}
+    best = min(reversed(readings), key=lambda name: len(readings[name].problems))
     table = _extended(flag_table(best), speaks)
-    faults = _faults(readings, best, words, owners, table, older=span.within(f"<{flag_versions()[0]}") is True)
+    newest, older = flag_table(names[-1]), span.within(f"<{names[0]}") is True
+    faults = _faults(readings, best, words, owners, (table, newest), older=older)
     return Reading(
         read=readings[best],
         flags=tuple(_given(words, owners, table, keyed=launch.keyed)),
@@ -88,7 +96,7 @@ def _words(launch: ParsedLaunch) -> tuple[list[str | None], list[Token]]:
     owners: list[Token] = []
 
     def add(word: str | None, token: Token) -> None:
-        words.append(word)
+        words.append(None if word is not None and word.lower() in _NO_NUMBER else word)
         owners.append(token)
 
     for token in launch.argv:
@@ -98,7 +106,11 @@ def _words(launch: ParsedLaunch) -> tuple[list[str | None], list[Token]]:
             add(None, token)
         elif text is not None and text.startswith("--"):
             name, equals, value = text.partition("=")
-            add(_name(name, launch) + equals + value, token)
+            if value.lower() in _NO_NUMBER:
+                add(_name(name, launch), token)
+                add(None, token)
+            else:
+                add(_name(name, launch) + equals + value, token)
         else:
             add(text, token)
     return words, owners
@@ -129,7 +141,7 @@ def _faults(
     best: str,
     words: Sequence[str | None],
     owners: Sequence[Token],
-    table: FlagTable,
+    tables: tuple[FlagTable, FlagTable],
     *,
     older: bool,
 ) -> tuple[FlagFault, ...]:
@@ -171,7 +183,7 @@ def _faults(
                     place=_place(owners[index]),
                 )
             )
-        elif (newer_name := _renamed(flag, table)) is not None:
+        elif (newer_name := _renamed(flag, *tables)) is not None:
             found.append(
                 FlagFault(
                     FaultKind.DEPRECATED,
@@ -184,9 +196,8 @@ def _faults(
     return tuple(found)
 
 
-def _renamed(flag: str, table: FlagTable) -> str | None:
+def _renamed(flag: str, table: FlagTable, newest: FlagTable) -> str | None:
     """The newest name of a flag that the newest table no longer has."""
-    newest = flag_table(flag_versions()[-1])
     spec = table.by_name.get(flag)
     if spec is None or flag in newest.by_name:
         return None

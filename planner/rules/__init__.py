@@ -25,6 +25,8 @@ from planner.rules.att015_chunk_page_multiple import RULE as ATT015
 from planner.rules.att016_deterministic_backend import RULE as ATT016
 from planner.rules.att017_dsa_on_sm120 import RULE as ATT017
 from planner.rules.att018_graphless_backend import RULE as ATT018
+from planner.rules.att019_trtllm_mha_machine import RULE as ATT019
+from planner.rules.att020_trtllm_mla_cache_type import RULE as ATT020
 from planner.rules.base import Example, Hit, Place, Rule, Status, level_of
 from planner.rules.com001_fusion_across_nodes import RULE as COM001
 from planner.rules.com002_fusion_machine import RULE as COM002
@@ -42,6 +44,7 @@ from planner.rules.env001_spec_v2_gone import RULE as ENV001
 from planner.rules.env002_old_env_prefix import RULE as ENV002
 from planner.rules.env003_nvls_env_overridden import RULE as ENV003
 from planner.rules.env004_nvls_left_off import RULE as ENV004
+from planner.rules.env005_ci_variable import RULE as ENV005
 from planner.rules.flg001_unknown_flag import RULE as FLG001
 from planner.rules.flg002_underscore_flag import RULE as FLG002
 from planner.rules.flg003_vllm_flag import RULE as FLG003
@@ -72,9 +75,12 @@ from planner.rules.grf006_graphs_never_used import RULE as GRF006
 from planner.rules.grf007_graphs_off import RULE as GRF007
 from planner.rules.grf008_graph_order_trap import RULE as GRF008
 from planner.rules.grf009_compile_without_padding import RULE as GRF009
+from planner.rules.grf010_full_prefill_graph import RULE as GRF010
 from planner.rules.knw001_ampere_verify_hang import RULE as KNW001
 from planner.rules.knw002_sm103_takes_sm100_kernels import RULE as KNW002
 from planner.rules.knw003_flaky_start import RULE as KNW003
+from planner.rules.knw004_kimi_k2_garbage_b200 import RULE as KNW004
+from planner.rules.knw005_block_drafter_ima import RULE as KNW005
 from planner.rules.mem001_fraction_below_weights import RULE as MEM001
 from planner.rules.mem002_no_fraction_fits import RULE as MEM002
 from planner.rules.mem003_hybrid_state import RULE as MEM003
@@ -98,6 +104,8 @@ from planner.rules.moe013_deepep_dispatch_cap import RULE as MOE013
 from planner.rules.moe014_deepep_on_pcie import RULE as MOE014
 from planner.rules.moe015_deepep_normal_graphs import RULE as MOE015
 from planner.rules.moe016_moe_flags_on_dense import RULE as MOE016
+from planner.rules.moe017_deepep_pipeline_capture import RULE as MOE017
+from planner.rules.moe018_deep_gemm_blocks_sm120 import RULE as MOE018
 from planner.rules.par001_more_ranks_than_gpus import RULE as PAR001
 from planner.rules.par002_heads_over_ranks import RULE as PAR002
 from planner.rules.par003_expert_parallel_division import RULE as PAR003
@@ -111,6 +119,7 @@ from planner.rules.par010_ep_overridden import RULE as PAR010
 from planner.rules.par011_dsv4_attention_dp import RULE as PAR011
 from planner.rules.par012_dense_tp import RULE as PAR012
 from planner.rules.par013_speculation_with_pp import RULE as PAR013
+from planner.rules.par014_gdn_block_scales import RULE as PAR014
 from planner.rules.pdd001_speculation_on_one_role import RULE as PDD001
 from planner.rules.pdd002_cache_on_one_role import RULE as PDD002
 from planner.rules.pdd003_model_on_one_role import RULE as PDD003
@@ -127,6 +136,8 @@ from planner.rules.sch007_dflash_prefix_cache import RULE as SCH007
 from planner.rules.sch008_context_beyond_model import RULE as SCH008
 from planner.rules.sch009_cache_off_and_on import RULE as SCH009
 from planner.rules.sch010_draft_kv_dtype import RULE as SCH010
+from planner.rules.sch011_hicache_layout_changed import RULE as SCH011
+from planner.rules.sch012_two_batch_overlap_alone import RULE as SCH012
 from planner.rules.spc001_numbers_without_algorithm import RULE as SPC001
 from planner.rules.spc002_incomplete_triple import RULE as SPC002
 from planner.rules.spc003_chain_draft_tokens import RULE as SPC003
@@ -175,6 +186,8 @@ RULES: tuple[Rule, ...] = (
     ATT016,
     ATT017,
     ATT018,
+    ATT019,
+    ATT020,
     COM001,
     COM002,
     COM003,
@@ -189,6 +202,7 @@ RULES: tuple[Rule, ...] = (
     ENV002,
     ENV003,
     ENV004,
+    ENV005,
     FLG001,
     FLG002,
     FLG003,
@@ -219,9 +233,12 @@ RULES: tuple[Rule, ...] = (
     GRF007,
     GRF008,
     GRF009,
+    GRF010,
     KNW001,
     KNW002,
     KNW003,
+    KNW004,
+    KNW005,
     MEM001,
     MEM002,
     MEM003,
@@ -245,6 +262,8 @@ RULES: tuple[Rule, ...] = (
     MOE014,
     MOE015,
     MOE016,
+    MOE017,
+    MOE018,
     PAR001,
     PAR002,
     PAR003,
@@ -258,6 +277,7 @@ RULES: tuple[Rule, ...] = (
     PAR011,
     PAR012,
     PAR013,
+    PAR014,
     PDD001,
     PDD002,
     PDD003,
@@ -274,6 +294,8 @@ RULES: tuple[Rule, ...] = (
     SCH008,
     SCH009,
     SCH010,
+    SCH011,
+    SCH012,
     SPC001,
     SPC002,
     SPC003,

@@ -12,7 +12,7 @@ Fix:
     Another release; that version has no switch against it, so graphs would have to be off.
 
 Known problems:
-    None known.
+    A development build of December 2025 is judged like 0.5.7, which it led to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.domain import Consequence
-from planner.rules.base import Example, Hit, Rule, Status
+from planner.rules.base import Example, Hit, Rule, Status, unset
 from planner.rules.context import RuleContext
 
 __all__ = ["RULE"]
@@ -37,14 +37,20 @@ _LISTED = frozenset(
 
 
 def _check(ctx: RuleContext) -> Iterator[Hit]:
-    if not ctx.sm120 or ctx.tp == 1 or ctx.multi_node or not ctx.graphs_on:
+    releases = ctx.version.releases
+    if not releases or releases[-1] != "0.5.7" or not ctx.sm120 or ctx.tp == 1 or ctx.multi_node or not ctx.graphs_on:
         return
-    if ctx.on("enable_dp_attention") or ctx.architecture not in _LISTED:
+    if ctx.on("enable_dp_attention") or ctx.given("moe_a2a_backend"):
         return
+    asked = ctx.on("enable_flashinfer_allreduce_fusion")
+    if ctx.architecture not in _LISTED and not asked:
+        return
+    how = "is asked for" if asked else "is switched on by this version itself"
     yield Hit(
-        f"this version switches all-reduce fusion on by itself on {ctx.where}, where it has no kernel",
-        fields=("tp_size", "model_path"),
-        suspected=ctx.tp is None,
+        f"all-reduce fusion {how} on {ctx.where}, where it has no kernel",
+        fields=("enable_flashinfer_allreduce_fusion", "tp_size", "model_path"),
+        edits=(unset("enable_flashinfer_allreduce_fusion"),) if asked and ctx.architecture not in _LISTED else (),
+        suspected=ctx.tp is None or (asked and ctx.architecture not in _LISTED),
     )
 
 
@@ -54,7 +60,10 @@ RULE = Rule(
     title="All-reduce fusion is switched on by itself on sm_120",
     consequence=Consequence.CRASH,
     status=Status.ESTABLISHED,
-    sources=("sgl-project/sglang issue 15650, PR 16283",),
+    sources=(
+        "sgl-project/sglang issue 15650, PR 16283",
+        "sglang 0.5.7 srt/server_args.py:1470 (0.5.6.post2 and 0.5.9 lack or narrow it)",
+    ),
     check=_check,
     doc=__doc__ or "",
     bad=Example(
@@ -69,5 +78,5 @@ RULE = Rule(
         gpus=4,
         version="0.5.9",
     ),
-    versions=">=0.5.7,<0.5.8",
+    versions="<0.5.8",
 )

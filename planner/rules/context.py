@@ -8,15 +8,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from planner.domain import ArgValue, DrafterProfile, HardwareProfile, LaunchConfig, LinkKind, ModelProfile
 from planner.engine.flags import flag_table, flag_versions
-from planner.engine.resolution import Resolution
 from planner.rules.base import Place
 from planner.rules.models import ModelFacts, WeightForm, facts_of_name, weight_form
+from planner.rules.parts import Container, EnvVar, FaultKind, FlagFault, Given, WritingFault
 from planner.rules.versions import UNSTATED, VersionSpan
+
+if TYPE_CHECKING:
+    from planner.engine.resolution import Resolution
 
 __all__ = ["Container", "EnvVar", "FaultKind", "FlagFault", "Given", "RuleContext", "WritingFault"]
 
@@ -26,80 +29,10 @@ DIFFUSION_FLAGS = frozenset(
     {"--num-gpus", "--ulysses-degree", "--ring-degree", "--sp-degree", "--performance-mode", "--model-variant"}
 )
 """Flags of ``sglang.multimodal_gen`` that the language-model server lacks (sgl-project/sglang issue 34226)."""
+DEVELOPMENT = re.compile(r"\b(dev|main|nightly|fork|custom|patched|git)\b")
+"""Words of a version statement that mean a build between releases."""
 DRAFT_HEAD = re.compile(r"eagle|dflash|nextn|mtp|medusa|draft|speculator|dspark|domino")
 """Words in the name of a draft that is a head on a target, not a model of its own."""
-
-
-class FaultKind(StrEnum):
-    """What the engine's parser would say to one word of the command line."""
-
-    UNKNOWN = "unknown"
-    AMBIGUOUS = "ambiguous"
-    ABBREVIATED = "abbreviated"
-    BAD_CHOICE = "bad_choice"
-    BAD_TYPE = "bad_type"
-    MISSING_VALUE = "missing_value"
-    POSITIONAL = "positional"
-    DEPRECATED = "deprecated"
-    IGNORED = "ignored"
-    REFUSED = "refused"
-    MISSING_REQUIRED = "missing_required"
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """One flag as written. ``field`` is the argument it sets, None when no version knows it."""
-
-    flag: str
-    field: str | None
-    value: str | None
-    place: Place | None = None
-    by_default: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FlagFault:
-    """A fault that reading the command line found. ``certain`` is False when another possible version accepts it."""
-
-    kind: FaultKind
-    flag: str
-    message: str
-    value: str | None = None
-    options: tuple[str, ...] = ()
-    place: Place | None = None
-    certain: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class EnvVar:
-    """A variable that the file sets. ``exported`` is False for a plain shell assignment."""
-
-    name: str
-    value: str | None
-    exported: bool = True
-    place: Place | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WritingFault:
-    """A fault of writing that changes what the program receives. ``kind`` is the parser's own name for it."""
-
-    kind: str
-    message: str
-    place: Place | None = None
-    lost: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Container:
-    """Surroundings of a launch in a container."""
-
-    kind: str
-    image: str | None = None
-    n_gpus: int | None = None
-    shm_bytes: int | None = None
-    shm_mounted: bool = False
-    ipc_host: bool = False
 
 
 @dataclass(frozen=True)
@@ -429,6 +362,12 @@ class RuleContext:
         """False where the image may set variables of its own (any image but the project's)."""
         image = self.container.image if self.container is not None else None
         return image is None or image.startswith(("lmsysorg/sglang", "docker.io/lmsysorg/sglang"))
+
+    @property
+    def may_be_a_fork(self) -> bool:
+        """The build may have flags and values that no release has: a development build, or an image of one's own."""
+        asked = (self.version.asked or "").lower()
+        return not self.env_complete or DEVELOPMENT.search(asked) is not None
 
     def within(self, specifier: str) -> bool | None:
         """Whether the engine version lies in ``specifier``; None when it is unknown or straddles."""

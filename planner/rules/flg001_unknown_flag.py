@@ -19,6 +19,7 @@ Known problems:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import SequenceMatcher
 
 from planner.domain import Consequence
 from planner.rules.base import Example, Hit, Rule, Status, unset
@@ -28,12 +29,17 @@ from planner.rules.flag_history import explained
 __all__ = ["RULE"]
 
 
+_TYPO = 0.85
+"""Likeness (difflib ratio) from which an unknown flag is taken for a slip of a known one."""
+
+
 def _check(ctx: RuleContext) -> Iterator[Hit]:
     if ctx.diffusion:
         return
     for fault in ctx.faults:
         if fault.kind is not FaultKind.UNKNOWN or explained(fault.flag, ctx):
             continue
+        typo = bool(fault.options) and SequenceMatcher(None, fault.flag, fault.options[0]).ratio() > _TYPO
         near = f"; did you mean {' or '.join(fault.options)}?" if fault.options else ""
         yield Hit(
             f"{fault.message}{near}",
@@ -41,8 +47,8 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
             place=fault.place,
             edits=(unset(fault.flag),),
             safe=False,
-            informs=not fault.certain or ctx.launcher == "dynamo",
-            suspected=len(ctx.version.releases) > 1 and not fault.options,
+            informs=not fault.certain or ctx.launcher == "dynamo" or (ctx.may_be_a_fork and not typo),
+            suspected=len(ctx.version.releases) > 1 and not typo,
         )
 
 

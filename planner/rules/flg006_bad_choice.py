@@ -36,7 +36,7 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
                 place=fault.place,
                 edits=(unset(fault.flag),),
                 safe=False,
-                informs=not fault.certain,
+                informs=not fault.certain or ctx.may_be_a_fork,
                 suspected=len(ctx.version.releases) > 1 or (grows and not exact),
             )
 

@@ -12,7 +12,7 @@ Fix:
     --cuda-graph-max-bs 256, or fewer.
 
 Known problems:
-    None known.
+    As the default this is a note: published launches without the flag ran.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
             f"decode graphs up to {graph} requests on {ctx.where}: capture is reported to run out of memory",
             fields=("cuda_graph_max_bs_decode", "max_running_requests"),
             edits=(set_field("cuda_graph_max_bs_decode", 256),),
+            informs=not ctx.given("cuda_graph_max_bs_decode"),
         )
 
 

@@ -36,7 +36,7 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
             fields=("mem_fraction_static",),
             edits=(unset("mem_fraction_static"),),
         )
-    elif fraction >= 0.97 or (fraction >= 0.93 and ctx.speculates):
+    elif fraction >= 0.93:
         yield Hit(
             f"mem_fraction_static {fraction:g} leaves little for graphs, activations and NCCL",
             fields=("mem_fraction_static",),

@@ -109,14 +109,15 @@ _FORM_OF_DTYPE = {
 
 
 @cache
-def _tables() -> tuple[list[tuple[re.Pattern[str], dict[str, Any]]], list[tuple[re.Pattern[str], dict[str, Any]]]]:
+def _tables() -> tuple[list[tuple[str, dict[str, Any]]], list[tuple[str, dict[str, Any]]]]:
+    """Rows of families and of checkpoints with their patterns, which are compiled only as far as they are tried."""
     data = tomllib.loads(read_text("rules/models.toml"))
     known = set(ModelFacts.__dataclass_fields__)
     for row in data["family"] + data["checkpoint"]:
         if strange := row.keys() - known - {"match", "fp8"}:
             raise ValueError(f"rules/models.toml: unknown keys {sorted(strange)}")
     compiled = [
-        [(re.compile(row["match"]), {k: v for k, v in row.items() if k != "match"}) for row in data[part]]
+        [(row["match"], {k: v for k, v in row.items() if k != "match"}) for row in data[part]]
         for part in ("family", "checkpoint")
     ]
     return compiled[0], compiled[1]
@@ -139,7 +140,7 @@ def facts_of_name(name: str) -> ModelFacts | None:
     if row is None:
         return None
     for pattern, extra in checkpoints:
-        if pattern.search(short):
+        if re.search(pattern, short):
             row |= {key: value for key, value in extra.items() if key != "source"}
             row["source"] = f"{row['source']}; {extra['source']}"
     native = row.get("native")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,8 @@ Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
-def distance_to_measured(table: CandidateTable, measured: Sequence[Candidate]) -> Floats:
+@lru_cache(maxsize=8)
+def distance_to_measured(table: CandidateTable, measured: tuple[Candidate, ...]) -> Floats:
     """How far each core row is from the nearest measured run, ``(n,)``; 0 is a run's own settings.
 
     One for each setting that differs (layout, speculation, graphs, NVLS, fusion, attention backend, KV dtype), a half
@@ -57,6 +58,7 @@ def distance_to_measured(table: CandidateTable, measured: Sequence[Candidate]) -
             + np.abs(np.log2(table.q_len / run.q_len))
         )
         nearest = np.minimum(nearest, apart)
+    nearest.setflags(write=False)
     return nearest
 
 
@@ -70,11 +72,11 @@ def best_row(tok_per_s: Floats, allowed: Bools) -> int | None:
 
 def tied_rows(tok_per_s: Floats, allowed: Bools) -> Ints:
     """Core rows within :data:`TIE_FRAC` of the best allowed one."""
-    best = best_row(tok_per_s, allowed)
-    if best is None:
-        return np.empty(0, dtype=np.int64)
-    rows = allowed.any(axis=(1, 2))
-    return np.flatnonzero(rows & (tok_per_s >= (1.0 - TIE_FRAC) * tok_per_s[best]))
+    rows = np.flatnonzero(allowed.any(axis=(1, 2)))
+    if not rows.size:
+        return rows
+    rate = tok_per_s[rows]
+    return rows[rate >= (1.0 - TIE_FRAC) * rate.max()]
 
 
 def choose(

@@ -53,6 +53,8 @@ class Constraints:
     items: tuple[Constraint, ...]
     shape: tuple[int, int, int]
     _ids: Mapping[str, Constraint] = field(init=False)
+    _masks: dict[tuple[frozenset[str], frozenset[str] | None], Bools] = field(init=False, default_factory=dict)
+    """Masks that were asked for: an explanation asks for each several times."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_ids", {item.id: item for item in self.items})
@@ -67,15 +69,20 @@ class Constraints:
 
     def mask(self, *, without: Iterable[str] = (), only: Iterable[str] | None = None) -> Bools:
         """Cells that every constraint allows, ``(n, m, k)``; some left out, or only some looked at."""
-        left_out = set(without)
-        wanted = None if only is None else set(only)
-        masks = [
-            item.allowed for item in self.items if item.id not in left_out and (wanted is None or item.id in wanted)
-        ]
-        # Masks of few dimensions first: the small products are cheap, the full size appears once.
-        masks.sort(key=lambda mask: mask.size)
-        start: Bools = np.ones((1, 1, 1), dtype=bool)
-        return np.broadcast_to(reduce(np.logical_and, masks, start), self.shape)
+        left_out = frozenset(without)
+        wanted = None if only is None else frozenset(only)
+        if (left_out, wanted) not in self._masks:
+            self._masks[left_out, wanted] = self._mask(left_out, wanted)
+        return self._masks[left_out, wanted]
+
+    def _mask(self, left_out: frozenset[str], wanted: frozenset[str] | None) -> Bools:
+        by_shape: dict[tuple[int, ...], list[Bools]] = {(1, 1, 1): [np.ones((1, 1, 1), dtype=bool)]}
+        for item in self.items:
+            if item.id not in left_out and (wanted is None or item.id in wanted):
+                by_shape.setdefault(item.allowed.shape, []).append(item.allowed)
+        # Masks of one shape among themselves first: the full size appears in one or two products.
+        masks = sorted((reduce(np.logical_and, same) for same in by_shape.values()), key=lambda mask: mask.size)
+        return np.broadcast_to(reduce(np.logical_and, masks), self.shape)
 
 
 def limit_constraint(limit: Limit, table: CandidateTable, context: LimitContext, *, risk: str) -> Constraint:

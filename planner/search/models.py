@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +13,13 @@ from planner.domain import AcceptPoint, Domain, DrafterProfile, HardwareProfile,
 from planner.errors import MissingDataError
 from planner.estimate.acceptance.fit import fit_acceptance
 from planner.estimate.acceptance.tree import TreeAcceptance
+from planner.estimate.order import distinct
 from planner.estimate.step_cost.default import default_model
 from planner.estimate.step_cost.model import StepCostModel
 from planner.search.score import AcceptColumns, Models
+
+if TYPE_CHECKING:
+    from planner.search.calibrations import OwnCalibration
 
 __all__ = ["DrafterAcceptance", "NoDraft", "load_models", "points_for"]
 
@@ -75,7 +80,7 @@ class DrafterAcceptance:
             value[where], high[where] = band.value[inverse], band.high[inverse]
             bottom = band.low
             if self.pessimist is not None:
-                bottom = np.minimum(bottom, self.pessimist.predict_band(budgets, topk=width).value)
+                bottom = np.minimum(bottom, self.pessimist.predict_mean(budgets, topk=width))
             low[where] = bottom[inverse]
         return AcceptColumns(value, low, high)
 
@@ -99,27 +104,38 @@ Group = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], int]
 def _groups(speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> Iterator[Group]:
     """Drafted rows by width (1 for chains): row indices, index into the distinct budgets, those budgets, width."""
     codes, budgets, widths = (np.asarray(values, dtype=np.int64).reshape(-1) for values in (speculation, budget, topk))
-    for width in np.unique(widths[codes > 0]):
+    for width in sorted(set(widths[codes > 0].tolist())):
         where = np.flatnonzero((codes > 0) & (widths == width))
-        distinct, inverse = np.unique(budgets[where], return_inverse=True)
-        yield where, inverse, distinct, int(width)
+        found, inverse = distinct(budgets[where])
+        yield where, inverse, found, width
 
 
-def points_for(drafter: DrafterProfile, model: ModelProfile) -> tuple[AcceptPoint, ...]:
-    """Measured points of a drafter on a target, or on a target it was trained for when there are none."""
+def points_for(
+    drafter: DrafterProfile, model: ModelProfile, workload: Workload, calibration: OwnCalibration | None = None
+) -> tuple[AcceptPoint, ...]:
+    """Measured points of a drafter on a target: the calibration's where it has some, else the profile's, or those on a
+    target it was trained for when there are none."""
+    if calibration is not None:
+        from planner.search.calibrations import accept_points_of
+
+        measured = accept_points_of(calibration, drafter, model, workload)
+        if measured:
+            return measured
     own = tuple(point for point in drafter.points if point.target == model.id)
     if own:
         return own
     return tuple(point for point in drafter.points if model.id in drafter.targets)
 
 
-def drafter_acceptance(drafter: DrafterProfile, model: ModelProfile, workload: Workload) -> DrafterAcceptance:
+def drafter_acceptance(
+    drafter: DrafterProfile, model: ModelProfile, workload: Workload, calibration: OwnCalibration | None = None
+) -> DrafterAcceptance:
     """The drafter's curve under the workload.
 
     Raises:
         MissingDataError: no accept length of this drafter on this target is on record.
     """
-    points = points_for(drafter, model)
+    points = points_for(drafter, model, workload, calibration)
     if not points:
         raise MissingDataError(
             f"no accept length of drafter {drafter.id} on {model.id} is on record",
@@ -153,18 +169,27 @@ def drafter_acceptance(drafter: DrafterProfile, model: ModelProfile, workload: W
 
 
 def load_models(
-    hardware: HardwareProfile, model: ModelProfile, drafter: DrafterProfile | None, workload: Workload
+    hardware: HardwareProfile,
+    model: ModelProfile,
+    drafter: DrafterProfile | None,
+    workload: Workload,
+    calibration: OwnCalibration | None = None,
 ) -> Models:
-    """Models for one question.
+    """Models for one question; a calibration of the user's own stands in for the packaged one.
 
     Raises:
         MissingDataError: nothing was measured on this hardware, or the drafter has no accept length on this model.
     """
-    if not hardware.predictions:
+    if not hardware.predictions and calibration is None:
         raise MissingDataError(
             f"no prediction for {hardware.id}: nothing was measured on it and it has no kernel tables",
             "run one launch with `plan-config bench` and fit it with `plan-config fit`; `check` works without",
         )
-    acceptance = drafter_acceptance(drafter, model, workload) if drafter is not None else NoDraft()
-    step: StepCostModel = default_model(hardware, model, drafter)
+    acceptance = drafter_acceptance(drafter, model, workload, calibration) if drafter is not None else NoDraft()
+    if calibration is None:
+        step: StepCostModel = default_model(hardware, model, drafter)
+    else:
+        from planner.search.calibrations import step_model_of
+
+        step = step_model_of(calibration, hardware, model, drafter)
     return Models(hardware=hardware, model=model, drafter=drafter, workload=workload, acceptance=acceptance, step=step)

@@ -16,6 +16,7 @@ from planner.search.models import load_models, points_for
 from planner.search.request import Question, Subject, load_subject, served_length
 from planner.search.score import Models
 from planner.search.solve import CHUNKED_PREFILL_TOK, Request, Solved, Target, retarget, solve
+from planner.search.ttft import first_token
 from planner.version import __version__
 
 __all__ = ["NEWEST_RELEASE", "TREE_DIALECT", "make_plan", "request_for", "target_of"]
@@ -37,7 +38,7 @@ def make_plan(question: Question) -> Plan:
         MissingDataError: nothing to predict from.
     """
     subject = load_subject(question)
-    models = load_models(subject.hardware, subject.model, subject.drafter, subject.workload)
+    models = load_models(subject.hardware, subject.model, subject.drafter, subject.workload, subject.calibration)
     if subject.dialect is not None or subject.version is not None:
         return _plan(question, subject, solve(request_for(question, subject, models, target_of(subject))), None)
     release = _release_target()
@@ -89,26 +90,22 @@ def _plan(question: Question, subject: Subject, solved: Solved, released: Solved
 
 
 def _emitter(subject: Subject, target: Target) -> Emit:
-    from planner.engine.emit import emit_launch
+    from planner.engine.emit import emit_launches
 
     length = served_length(subject.workload, subject.model)
 
     def emit(candidate: Candidate) -> tuple[Launch, ...]:
         drafter = subject.drafter if candidate.speculation is not Speculation.OFF else None
-        return tuple(
-            emit_launch(
-                candidate,
-                hardware=subject.hardware,
-                model=subject.model,
-                drafter=drafter,
-                context_length=length,
-                engine_version=target.version,
-                dialect=target.dialect.id,
-                needs=subject.workload.needs,
-                chunked_prefill_size=CHUNKED_PREFILL_TOK,
-                replica=replica,
-            )
-            for replica in range(candidate.replicas)
+        return emit_launches(
+            candidate,
+            hardware=subject.hardware,
+            model=subject.model,
+            drafter=drafter,
+            context_length=length,
+            engine_version=target.version,
+            dialect=target.dialect.id,
+            needs=subject.workload.needs,
+            chunked_prefill_size=CHUNKED_PREFILL_TOK,
         )
 
     return emit
@@ -117,7 +114,9 @@ def _emitter(subject: Subject, target: Target) -> Emit:
 def _grounds(subject: Subject, solved: Solved) -> Grounds:
     workload, target = subject.workload, solved.request.target
     ceilings = []
-    if workload.max_ttft_s is not None:
+    first = first_token(solved.scores, workload)
+    judged = first.holds[solved.choice.row] if solved.choice is not None else first.holds.any()
+    if workload.max_ttft_s is not None and not judged:
         ceilings.append(
             f"TTFT at most {workload.max_ttft_s * 1e3:g} ms: no model of TTFT under load holds here; measure it with "
             "`plan-config bench`"
@@ -129,12 +128,13 @@ def _grounds(subject: Subject, solved: Solved) -> Grounds:
         f"needs: {', '.join(sorted(need.value for need in workload.needs)) or 'no grammar, no logprobs'}",
         f"prefix hit {workload.prefix_hit_frac:.0%}",
     ]
-    points = points_for(subject.drafter, subject.model) if subject.drafter is not None else ()
+    points = (
+        points_for(subject.drafter, subject.model, workload, subject.calibration) if subject.drafter is not None else ()
+    )
     if points and workload.domain.value == "unknown":
         kinds = ", ".join(sorted({point.domain for point in points}))
-        assumptions.append(
-            f"traffic like the measured one ({kinds}); chat would accept less, the interval reaches there"
-        )
+        chat = "" if kinds == "unknown" else "; chat would accept less, the interval reaches there"
+        assumptions.append(f"traffic like the measured one ({kinds}){chat}")
     if points and any(point.bonus_counted is None for point in points):
         assumptions.append("accept length includes the bonus token (its source does not say)")
     if workload.mean_context_tok > 4096 and subject.drafter is not None:
@@ -152,7 +152,11 @@ def _grounds(subject: Subject, solved: Solved) -> Grounds:
             dialect=target.dialect.id,
             engine_version=str(target.version),
             limits=tuple(limit.id for limit in subject.limits),
-            calibration=next(iter(solved.scores.step.notes), None),
+            calibration=(
+                subject.calibration.name
+                if subject.calibration is not None
+                else next(iter(solved.scores.step.notes), None)
+            ),
         ),
         engine_notes=_engine_notes(subject, solved),
         assumptions=tuple(assumptions),
@@ -160,7 +164,7 @@ def _grounds(subject: Subject, solved: Solved) -> Grounds:
             dict.fromkeys([*(f"accept length: {point.source.ref}" for point in points), *solved.scores.step.notes])
         ),
         unknown_ceilings=tuple(ceilings),
-        ttft=lambda solved, cell: None,
+        ttft=lambda solved, cell: first_token(solved.scores, workload).estimate(cell.row),
     )
 
 

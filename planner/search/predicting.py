@@ -25,6 +25,7 @@ from planner.search.request import Question, Subject, load_subject, served_lengt
 from planner.search.sampled import Finalists
 from planner.search.score import AcceptColumns, Floats, score
 from planner.search.solve import CHUNKED_PREFILL_TOK, Solved, Target
+from planner.search.ttft import first_token
 
 __all__ = ["make_prediction", "predict_candidate"]
 
@@ -76,7 +77,7 @@ def predict_candidate(
     under the constant-step assumption.
     """
     drafter = subject.drafter if candidate.speculation is not Speculation.OFF else None
-    models = load_models(subject.hardware, subject.model, drafter, subject.workload)
+    models = load_models(subject.hardware, subject.model, drafter, subject.workload, subject.calibration)
     if accept_len is not None and candidate.speculation is not Speculation.OFF:
         models = replace(models, acceptance=GivenAcceptance(accept_len))
     workload = subject.workload
@@ -106,7 +107,8 @@ def predict_candidate(
         choice=Cell(0, 0, 0),
     )
     finalists = Finalists.of(solved, [0])
-    predicted = finalists.predicted(Cell(0, 0, 0), off_row=None)
+    ttft = first_token(scores, workload).estimate(0)
+    predicted = finalists.predicted(Cell(0, 0, 0), off_row=None, ttft=ttft)
     skipped = (
         []
         if predicted.kv_capacity_tok >= predicted.kv_needed_tok

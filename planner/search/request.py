@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -18,6 +18,9 @@ from planner.engine.dialects import DIALECTS, Dialect, get_dialect
 from planner.engine.version import EngineVersion, parse_engine_version
 from planner.errors import InputError, Problem, nearest_hint
 from planner.search.space import Pins
+
+if TYPE_CHECKING:
+    from planner.search.calibrations import OwnCalibration
 
 __all__ = [
     "DEFAULT_CONTEXT_LENGTH_TOK",
@@ -99,6 +102,7 @@ class Question:
     gpus: int | None = None
     pins: Pins = field(default_factory=Pins)
     robust: float | None = None
+    calibration: str | Path | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,6 +118,7 @@ class Subject:
     dialect: Dialect | None
     n_gpus: int
     measured: tuple[Candidate, ...]
+    calibration: OwnCalibration | None = None
 
 
 def load_subject(question: Question) -> Subject:
@@ -142,6 +147,11 @@ def load_subject(question: Question) -> Subject:
     drafter: DrafterProfile | None = None
     if model is not None or question.drafter not in (None, "auto", "none"):
         drafter = attempt(_drafter_for, question.drafter, model)
+    calibration: OwnCalibration | None = None
+    if question.calibration is not None and hardware is not None and model is not None:
+        from planner.search.calibrations import load_calibration
+
+        calibration = attempt(load_calibration, question.calibration, hardware, model)
     if question.risk not in RISKS:
         problems.append(Problem(f"unknown risk {question.risk!r}", field="--risk", hint=f"one of {', '.join(RISKS)}"))
     if limits is not None:
@@ -177,7 +187,7 @@ def load_subject(question: Question) -> Subject:
         for run in field_runs()
         if run.ok and run.tok_per_s and (run.hardware, run.model) == (hardware.id, model.id)
     )
-    return Subject(hardware, model, drafter, workload, limits, version, dialect, n_gpus, measured)
+    return Subject(hardware, model, drafter, workload, limits, version, dialect, n_gpus, measured, calibration)
 
 
 def read_workload(given: WorkloadInput) -> Workload:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.domain import Estimate, Predicted, Provenance, StepPart
+from planner.estimate.order import quantiles
 from planner.search.cell import Cell
 from planner.search.score import Draws, draw_tok_per_s
 from planner.search.solve import Solved
@@ -29,7 +30,7 @@ def estimate_of(
     value: float, draws: Floats, provenance: Provenance, *, extrapolated: bool = False, note: str | None = None
 ) -> Estimate:
     """A central value with the 5 and 95 % quantiles of its draws (stretched to hold the value)."""
-    low, high = np.quantile(draws, (0.05, 0.95))
+    low, high = quantiles(draws, (0.05, 0.95))
     return Estimate(
         value=value,
         low=min(float(low), value),

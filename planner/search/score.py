@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from planner.domain import DrafterProfile, HardwareProfile, ModelProfile, Provenance, Workload
 from planner.domain.table import CandidateTable
 from planner.estimate.memory import KV_BYTES_PER_ELEMENT
+from planner.estimate.order import quantiles
 from planner.estimate.step_cost.batch import StepBatch, StepColumns, attention_backend_code
 
 __all__ = [
@@ -172,6 +173,6 @@ def quantile_tok_per_s(
     """A quantile of tok/s for some core rows ``(r,)``, drawn in blocks so that memory stays bounded."""
     blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
     drawn = [
-        np.quantile(draw_tok_per_s(models, table, scores, block).tok_per_s, quantile_frac, axis=0) for block in blocks
+        quantiles(draw_tok_per_s(models, table, scores, block).tok_per_s, (quantile_frac,))[0] for block in blocks
     ]
     return np.concatenate(drawn) if drawn else np.empty(0)

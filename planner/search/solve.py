@@ -25,6 +25,7 @@ from planner.search.masks import (
 )
 from planner.search.score import Models, Scores, quantile_tok_per_s, score
 from planner.search.space import KV_DTYPES, SIZE_LADDER, TREE_ALGORITHMS, Pins, build_space
+from planner.search.ttft import first_token
 
 __all__ = ["CHUNKED_PREFILL_TOK", "Request", "Solved", "Target", "retarget", "solve"]
 
@@ -312,6 +313,18 @@ def _request_constraints(request: Request, table: CandidateTable, scores: Scores
                 relax="a higher --max-tpot-ms, or fewer clients",
             )
         )
+    if workload.max_ttft_s is not None:
+        first = first_token(scores, workload)
+        if first.holds.any():
+            items.append(
+                Constraint(
+                    id="REQUEST-MAX-TTFT",
+                    kind="request",
+                    text=f"mean TTFT at most {workload.max_ttft_s * 1e3:g} ms",
+                    allowed=(first.holds & (first.value_s <= workload.max_ttft_s))[:, None, None],
+                    relax="a higher --max-ttft-ms, a shorter --context, or fewer clients",
+                )
+            )
     if workload.min_tok_per_s_per_user is not None:
         rate = scores.tok_per_s / n_running
         items.append(

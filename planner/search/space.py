@@ -100,21 +100,32 @@ def build_space(
     if problems:
         raise InputError(problems)
     backends = _backends(hardware, model)
-    core = [
-        (tp, ep, adp, n_gpus // tp, code, budget, topk, graph, nvls, fusion, backend, kv)
-        for tp, ep, adp in _layouts(hardware, model, n_gpus, pins)
-        for code, budget, topk in _drafts(drafter, dialect, pins)
-        if not (code and adp > 1)
-        for graph in _choice((True, False), pins.cuda_graph)
-        for nvls in _choice((True, False), pins.enable_nccl_nvls)
-        for fusion in ((False, True) if tp > 1 and adp == 1 and hardware.sm in (90, 100, 103) else (False,))
-        for backend in range(len(backends))
-        if (code < 2 or backends[backend] == "triton") and (pins.attention_backend in (None, backends[backend]))
-        for kv in range(len(kv_dtypes))
-        if pins.kv_cache_dtype in (None, kv_dtypes[kv])
-        if (nvls is False or tp > 1)
-    ]
-    columns = np.array(core, dtype=np.int64).reshape(-1, 12).T
+    drafts = np.array(_drafts(drafter, dialect, pins), dtype=np.int64).reshape(-1, 3)
+    blocks = []
+    for tp, ep, adp in _layouts(hardware, model, n_gpus, pins):
+        switches = np.array(
+            [
+                (graph, nvls, fusion, backend, kv)
+                for graph in _choice((True, False), pins.cuda_graph)
+                for nvls in _choice((True, False), pins.enable_nccl_nvls)
+                for fusion in ((False, True) if tp > 1 and adp == 1 and hardware.sm in (90, 100, 103) else (False,))
+                for backend in range(len(backends))
+                if pins.attention_backend in (None, backends[backend])
+                for kv in range(len(kv_dtypes))
+                if pins.kv_cache_dtype in (None, kv_dtypes[kv])
+                if (nvls is False or tp > 1)
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 5)
+        fitting = drafts if adp == 1 else drafts[drafts[:, 0] == 0]
+        block = np.empty((len(fitting), len(switches), 12), dtype=np.int64)
+        block[:, :, :4] = tp, ep, adp, n_gpus // tp
+        block[:, :, 4:7] = fitting[:, None]
+        block[:, :, 7:] = switches
+        blocks.append(block.reshape(-1, 12))
+    core = np.concatenate(blocks) if blocks else np.empty((0, 12), dtype=np.int64)
+    # A tree runs on Triton alone.
+    columns = core[(core[:, 4] < 2) | (np.array(backends)[core[:, 10]] == "triton")].T
     pages = np.array([64 if name in ("trtllm_mla", "trtllm_mha") else 1 for name in backends], dtype=np.int64)
     return CandidateTable(
         tp_size=columns[0].copy(),

@@ -53,13 +53,20 @@ class RealEngine:
         self._process.stdin.flush()
         return self._answer()
 
-    def resolve(self, hw: str, argv: list[str], env: dict[str, str] | None = None) -> dict[str, Any]:
+    def resolve(
+        self, hw: str, argv: list[str], env: dict[str, str] | None = None, *, without_cuda: bool = False
+    ) -> dict[str, Any]:
         """Effective values of a launch, or the engine's error."""
-        return self.ask(hw=hw, argv=argv, env=env or {})
+        return self.ask(hw=hw, argv=argv, env=env or {}, without_cuda=without_cuda)
 
-    def parse(self, argv: list[str]) -> dict[str, Any] | None:
-        """The parser's error, or None."""
-        return self.ask(argv=argv, parse_only=True)["error"]  # type: ignore[no-any-return]
+    def parse(self, argv: list[str], flags: tuple[tuple[str, str], ...] = ()) -> dict[str, Any] | None:
+        """The parser's error, or None. ``flags``: name and type of the flags that a dialect adds."""
+        added = [{"name": name, "type": kind} for name, kind in flags]
+        return self.ask(argv=argv, parse_only=True, flags=added)["error"]  # type: ignore[no-any-return]
+
+    def actions(self) -> list[dict[str, Any]]:
+        """The parser's own list of arguments."""
+        return self.ask(parser=True)["actions"]  # type: ignore[no-any-return]
 
     def close(self) -> None:
         if self._process.stdin is not None:

@@ -1,13 +1,13 @@
-"""Runs the real SGLang's parser and resolution for many launches in one process. Speaks JSON lines on stdin and stdout.
+"""Runs the real SGLang's parser and resolution for many launches in one process, over JSON lines on stdin and stdout.
 
 Run by the interpreter of a contract environment (see make_env.py), never imported by the test suite. A request is
 ``{"id": 1, "hw": "b300", "argv": [...], "env": {...}}``; the answer is ``{"id": 1, "effective": {...}, "error": null}``
 or an error ``{"type", "message"}``. No GPU is needed: the facts of the machine are stated to the engine.
 
 What is stated, and how:
-* 0.5.23 has an official scoped override of platform facts (runtime_context.override_platform). Device memory and compute
-  capability are replaced where they are read. ``default_prefill_backend`` asks torch for CUDA and cannot be told
-  otherwise, so it is replaced by what it returns on a CUDA machine.
+* 0.5.23 has an official scoped override of platform facts (runtime_context.override_platform). Device memory and
+  compute capability are replaced where they are read. ``default_prefill_backend`` asks torch for CUDA, so it is
+  replaced by what it returns on a CUDA machine; a request with ``without_cuda`` leaves it, and the Hopper fact, alone.
 * 0.5.12.post1 reads the facts through names in ``sglang.srt.server_args``, which are replaced there.
 """
 
@@ -86,6 +86,29 @@ def _plain(value):
     return repr(value)
 
 
+def _flags_of_a_dialect(parser, flags):
+    """The shim: flags that the build of a dialect adds to the parser of its base."""
+    known = parser._option_string_actions
+    for flag in flags:
+        if flag["name"] in known:
+            continue
+        if flag["type"] == "bool":
+            parser.add_argument(flag["name"], action="store_true")
+        else:
+            parser.add_argument(flag["name"], type={"int": int, "float": float}.get(flag["type"], str))
+
+
+def _register_ddtree():
+    """The engine's own door for further algorithms: DDTREE without the overlap scheduler and without a worker."""
+    from sglang.srt.speculative.spec_info import SpeculativeAlgorithm
+
+    def no_worker(*args, **kwargs):
+        raise RuntimeError("only arguments are resolved here")
+
+    with contextlib.suppress(ValueError):
+        SpeculativeAlgorithm.register("DDTREE", supports_overlap=False)(no_worker)
+
+
 def _know_mxfp4():
     """mxfp4 is registered only where CUDA (or AMX) is seen; on the machines stated here it is."""
     import sglang.srt.layers.quantization as quantization
@@ -107,15 +130,18 @@ class Engine23:
 
         self.torch, self.context, self.server_args = torch, context, server_args
         self.memory_modules = (memory_hook, qwen3_vl)
-        graphs.default_prefill_backend = lambda: graphs.Backend.BREAKABLE
+        self.graphs, self.seen_prefill_default = graphs, graphs.default_prefill_backend
         _know_mxfp4()
         self.parser = argparse.ArgumentParser(prog="sglang")
         server_args.ServerArgs.add_cli_args(self.parser)
+        self.add_cli_args = server_args.ServerArgs.add_cli_args
 
-    def resolve(self, hw, argv):
+    def resolve(self, hw, argv, without_cuda=False):
         facts = HARDWARE[hw]
         family = facts["family"]
         self.torch.cuda.get_device_capability = lambda *args, **kwargs: facts["capability"]
+        breakable = self.graphs.Backend.BREAKABLE
+        self.graphs.default_prefill_backend = self.seen_prefill_default if without_cuda else lambda: breakable
         for module in self.memory_modules:
             module.get_device_memory_capacity = lambda *args, **kwargs: facts["memory_mib"]
         errors = io.StringIO()
@@ -132,7 +158,7 @@ class Engine23:
         platform = self.context.override_platform(
             is_cuda=True,
             is_sm90=family == "sm90",
-            is_hopper_with_cuda_12_3=family == "sm90",
+            is_hopper_with_cuda_12_3=family == "sm90" and not without_cuda,
             is_sm100=family == "sm100",
             is_sm100_or_sm110=family == "sm100",
             is_sm110=False,
@@ -168,8 +194,9 @@ class Engine12:
         _know_mxfp4()
         self.parser = argparse.ArgumentParser(prog="sglang")
         server_args.ServerArgs.add_cli_args(self.parser)
+        self.add_cli_args = server_args.ServerArgs.add_cli_args
 
-    def resolve(self, hw, argv):
+    def resolve(self, hw, argv, without_cuda=False):
         facts = HARDWARE[hw]
         family = facts["family"]
         self.torch.cuda.get_device_capability = lambda *args, **kwargs: facts["capability"]
@@ -238,17 +265,24 @@ def main():
             ]
             out.write(json.dumps({"id": request["id"], "actions": actions}) + "\n")
             continue
+        if request.get("register_ddtree"):
+            _register_ddtree()
+            out.write(json.dumps({"id": request["id"]}) + "\n")
+            continue
         if request.get("parse_only"):
+            parser = argparse.ArgumentParser(prog="sglang")
+            engine.add_cli_args(parser)
+            _flags_of_a_dialect(parser, request.get("flags") or [])
             errors = io.StringIO()
             error = None
             with contextlib.redirect_stderr(errors):
                 try:
-                    engine.parser.parse_args(request["argv"])
+                    parser.parse_args(request["argv"])
                 except SystemExit:
                     error = {"type": "SystemExit", "message": errors.getvalue().strip().splitlines()[-1]}
             out.write(json.dumps({"id": request["id"], "effective": None, "error": error}) + "\n")
             continue
-        effective, error = engine.resolve(request["hw"], request["argv"])
+        effective, error = engine.resolve(request["hw"], request["argv"], bool(request.get("without_cuda")))
         for key in set(os.environ) - set(clean):
             del os.environ[key]
         os.environ.update(clean)

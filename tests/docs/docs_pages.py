@@ -11,7 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["OWN_PAGES", "PAGES", "ROOT", "Block", "Command", "blocks", "commands", "matches", "page_name", "run_command"]
+__all__ = [
+    "OWN_PAGES",
+    "PAGES",
+    "ROOT",
+    "Block",
+    "Command",
+    "blocks",
+    "commands",
+    "matches",
+    "page_name",
+    "run_command",
+]
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -36,7 +47,7 @@ OWN_PAGES = {
 }
 """Pages whose every ``plan-config`` line is run; of the other pages, those with output or a stated exit code."""
 
-_FENCE = re.compile(r"^```(\S*)\s*$")
+_FENCE = re.compile(r"^( *)```(\S*)\s*$")
 _FILE = re.compile(r"^#\s*file:\s*(\S+)\s*$")
 _EXIT = re.compile(r"\s+#\s*exit (\d+)\s*$")
 
@@ -82,17 +93,18 @@ def page_name(page: Path) -> str:
 def blocks(page: Path) -> Iterator[Block]:
     """Every fenced block of a page, in order."""
     language: str | None = None
+    indent = ""
     content: list[str] = []
     start = 0
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
         fence = _FENCE.match(line)
         if language is None and fence:
-            language, content, start = fence.group(1), [], number + 1
-        elif language is not None and line == "```":
+            (indent, language), content, start = fence.groups(), [], number + 1
+        elif language is not None and line == f"{indent}```":
             yield Block(page, start, language, tuple(content))
             language = None
         elif language is not None:
-            content.append(line)
+            content.append(line.removeprefix(indent))
     assert language is None, f"{page}: a fence is not closed"
 
 

@@ -9,7 +9,7 @@ import click
 import pytest
 from docs_pages import OWN_PAGES, PAGES, ROOT, Command, blocks, commands, matches, page_name, run_command
 
-from planner.cli import _COMMANDS, cli
+from planner.cli import cli
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON_PAGES = [page for page in PAGES if any(block.language == "python" for block in blocks(page))]
@@ -74,17 +74,6 @@ def test_links_lead_somewhere(page: Path):
             assert (page.parent / target.partition("#")[0]).exists(), f"{page_name(page)}: {target}"
 
 
-def test_every_page_of_docs_is_in_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    missing = [page.name for page in PAGES if page.parent.name == "docs" and f"({page.name})" not in index]
-    assert missing == ["index.md"]
-
-
-def test_readme_lists_every_command_and_no_other():
-    listed = re.findall(r"^\| `plan-config (\w+)", README, flags=re.MULTILINE)
-    assert sorted(listed) == sorted(_COMMANDS)
-
-
 def test_readme_has_the_commands_of_one_line_each_that_set_everything_up():
     """One ends with a plan, the other with the tests; the second is the one that the whole run of ``.ci/run`` uses."""
     setup = next(block for block in blocks(ROOT / "README.md") if "venv" in block.text)
@@ -96,4 +85,4 @@ def test_readme_has_the_commands_of_one_line_each_that_set_everything_up():
 
 
 def test_own_pages_exist():
-    assert OWN_PAGES <= {page_name(page) for page in PAGES}
+    assert {page_name(page) for page in PAGES} >= OWN_PAGES

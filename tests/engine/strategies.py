@@ -23,6 +23,23 @@ TARGETS = (
     "gpt-oss",
     "glm4-moe",
 )
+"""Kimi, DeepSeek, Qwen dense and MoE, Llama, GPT-OSS and GLM shapes."""
+OTHER_TARGETS = (
+    "deepseek-bf16",
+    "deepseek-nvfp4",
+    "deepseek-v2",
+    "gemma3",
+    "glm-dsa",
+    "llama4",
+    "minimax-m2",
+    "mixtral",
+    "olmo2",
+    "qwen25-vl",
+    "qwen3-moe-nvfp4",
+    "qwen3-next",
+    "step35",
+)
+"""Further architectures with defaults of their own."""
 ATTENTION = (
     "triton",
     "flashinfer",
@@ -207,9 +224,9 @@ def _knobs(version: str) -> list[st.SearchStrategy[list[str]]]:
 
 @st.composite
 def launches(draw: st.DrawFn, version: str) -> tuple[str, list[str]]:
-    """Machine and argv of one launch for the version."""
+    """Machine and argv of one launch for the version, wrong ones included: the engine's refusals are compared too."""
     machine = draw(st.sampled_from(MACHINES))
-    target = draw(st.sampled_from(TARGETS))
+    target = draw(st.sampled_from(TARGETS + OTHER_TARGETS if draw(st.booleans()) else TARGETS))
     argv = ["--model-path", folder(target), "--trust-remote-code"]
     argv += ["--tp-size", str(draw(st.sampled_from([1, 2, 4, 8, 8, 8])))]
     if draw(st.booleans()):

@@ -54,7 +54,16 @@ def make_target(site: Path) -> Callable[..., Target]:
     def make(truth: Truth | None = None, *extra: str, expected: Candidate | None = None, port: int = 0) -> Target:
         words = [sys.executable, "-m", "sglang.launch_server", "--port", str(port or free_port())]
         words += ["--model-path", "standin", "--max-running-requests", "4", "--speculative-algorithm", "DFLASH"]
-        words += ["--speculative-num-draft-tokens", "9", "--attention-backend", "triton", "--enable-metrics", *extra]
+        words += [
+            "--speculative-draft-model-path",
+            "draft",
+            "--speculative-num-draft-tokens",
+            "9",
+            "--attention-backend",
+            "triton",
+            "--enable-metrics",
+            *extra,
+        ]
         env = [("PYTHONPATH", str(site)), *(truth or Truth(seed=1)).env().items()]
         return target_from_argv(words, env=env).replace(expected=expected)
 

@@ -8,7 +8,7 @@ decode lines follow from that. What goes wrong is scripted::
     Truth(faults=("garbage",))
 
 The truth is read from the environment variable STANDIN (JSON); the command line is read as the server reads it. How it
-takes its arguments, and the scripted faults, are listed in :data:`FAULTS`.
+takes its arguments, and the scripted faults, are listed in :data:`standin_truth.FAULTS`.
 """
 
 from __future__ import annotations
@@ -22,122 +22,15 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, field, fields
+
+from standin_truth import FAULTS, Truth, answer_to
 
 __all__ = ["FAULTS", "Truth", "answer_to", "main"]
 
-FAULTS = {
-    "die_at_once": "exits with code 1 before a word",
-    "die_loading": "traceback while weights load, exit 1",
-    "oom_startup": "out of memory while weights load",
-    "die_capture": "illegal address during graph capture",
-    "oom_capture": "out of memory during graph capture",
-    "cublas": "cuBLAS failure during graph capture",
-    "missing_module": "ModuleNotFoundError at import",
-    "port_in_use": "its HTTP port is taken when it binds",
-    "nccl": "a collective times out at start",
-    "segfault": "ends by SIGSEGV while loading",
-    "oom_killed": "ends by SIGKILL while loading",
-    "never_ready": "loads for ever, no HTTP",
-    "never_listens_after_ready": "says ready, no HTTP",
-    "storm_503": "answers every health check with 503",
-    "some_503": "answers the first ten health checks with 503",
-    "hang_health": "health check never answers although it says ready",
-    "hang_generate": "healthy, generations never answer",
-    "hang_full_batch": "generations hang when more than one runs",
-    "drip": "answers one byte at a time",
-    "cut": "closes the connection in the middle of an answer",
-    "truncated_json": "answers half a JSON document",
-    "not_json": "answers HTML",
-    "no_meta": "answers without meta_info",
-    "status_400": "refuses generations with 400",
-    "garbage": "accept length 1.00 and random text",
-    "garbage_batch": "right alone, garbage at full batch",
-    "one_character": "answers the same character",
-    "wrong": "readable text, wrong answers",
-    "accept_one": "right answers, accept length 1.00",
-    "stale_cache": "the second time a prompt is sent the answer is garbage",
-    "no_prefix": "nothing ever comes from the prefix cache",
-    "throttled": "runs half of max_running_requests",
-    "wrong_backend": "runs another attention backend",
-    "no_graphs": "runs without graphs",
-    "wide": "captures one token more per request",
-    "info_500": "/server_info fails",
-    "crash_generate": "scheduler dies in the first generation, process lingers",
-    "exit_generate": "process exits in the first generation",
-    "nan": "NaN probabilities in the first generation",
-    "crash_load": "dies after 200 requests",
-    "clock_jump": "log time jumps a day back and forth",
-    "flood": "prints 20,000 lines while it loads",
-    "secret": "prints a token",
-    "binary": "prints bytes that are no text",
-    "ignore_sigterm": "does not end by SIGTERM",
-    "stray_child": "has a child in its own session that ignores SIGTERM",
-}
 
-
-@dataclass
-class Truth:
-    """What is true of the stand-in and is to be found out."""
-
-    faults: tuple[str, ...] = ()
-    start_s: float = 0.05
-    """Time of loading."""
-    row_limit: int | None = None
-    """Graph rows above this fail with the cuBLAS error."""
-    graph_q_len_max: int | None = None
-    """Wider verify steps fail with an illegal address, with graphs only."""
-    garbage_q_len: int | None = None
-    """From this width on answers are garbage, with graphs only."""
-    flaky_start_frac: float = 0.0
-    """Share of starts that fail for no reason."""
-    bad_flags: tuple[tuple[str, ...], ...] = ()
-    """Each: flags that together crash at start."""
-    slow_flags: dict[str, float] = field(default_factory=dict)
-    """Flag -> factor on the speed."""
-    step_s: float = 0.002
-    step_per_row_s: float = 0.0
-    accept_len: float = 3.0
-    noise_frac: float = 0.0
-    seed: int = 0
-    kv_tok: int = 100_000
-    version: str = "0.5.23"
-
-    @classmethod
-    def from_env(cls) -> Truth:
-        data = json.loads(os.environ.get("STANDIN", "{}"))
-        known = {item.name for item in fields(cls)}
-        unknown = set(data) - known
-        if unknown:
-            raise SystemExit(f"standin: unknown truth {sorted(unknown)}")
-        data["faults"] = tuple(data.get("faults", ()))
-        data["bad_flags"] = tuple(tuple(pair) for pair in data.get("bad_flags", ()))
-        return cls(**data)
-
-    def env(self) -> dict[str, str]:
-        """Environment that gives a server this truth."""
-        return {"STANDIN": json.dumps(asdict(self))}
-
-
-CODE = {
-    "add": " a + b\n",
-    "is_even": " n % 2 == 0\n",
-    "reverse_text": " text[::-1]\n",
-    "largest": " max(numbers)\n",
-    "square": " x * x\n",
-}
-PROSE = " the small parts of it move faster and faster until some of them leave, and then the rest follows after a while.\n"
-_SUM = re.compile(r"What is (\d+) ([-+*/]) (\d+)\?\nA:$")
-
-
-def answer_to(prompt: str) -> str:
-    """The right completion."""
-    if found := _SUM.search(prompt):
-        a, op, b = int(found.group(1)), found.group(2), int(found.group(3))
-        return f" {({'+': a + b, '-': a - b, '*': a * b, '/': a // b})[op]}\nQ: What is 2 + 2?\nA: 4\n"
-    if found := re.search(r"def (\w+)\(", prompt):
-        return CODE.get(found.group(1), " None\n")
-    return PROSE
+def _shared(a: str, b: str) -> int:
+    """Length of the common beginning."""
+    return next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _flag(argv: list[str], *names: str) -> str | None:
@@ -182,7 +75,7 @@ class Standin:
         self.running: list[_Request] = []
         self.waiting: list[_Request] = []
         self.prompts: list[str] = []
-        self.n_health = self.n_requests = self.n_steps = 0
+        self.n_health = self.n_requests = self.n_done = self.n_steps = 0
         self.prompt_tok = self.gen_tok = self.cached_tok = self.verify_calls = 0
         self.latency_sum_s = 0.0
         self.last_throughput = 0.0
@@ -198,7 +91,7 @@ class Standin:
         stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(now))
         print(f"[{stamp}] {text}", file=sys.stderr, flush=True)
 
-    # -- start ----------------------------------------------------------------------------------------------------------
+    # -- start -------------------------------------------------------------------------------------------------------
     def load(self) -> None:
         """Everything before HTTP."""
         truth = self.truth
@@ -232,12 +125,16 @@ class Standin:
             time.sleep(1)
         for step in range(1, 4):
             time.sleep(truth.start_s / 3)
-            sys.stderr.write(f"\rLoading safetensors checkpoint shards: {step * 33}% Completed | {step}/3 [00:00<00:00]")
+            sys.stderr.write(
+                f"\rLoading safetensors checkpoint shards: {step * 33}% Completed | {step}/3 [00:00<00:00]"
+            )
             sys.stderr.flush()
         sys.stderr.write("\n")
         if self.has("oom_startup"):
-            self._scheduler_dies("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "
-                                 "total capacity of 79.11 GiB of which 1.00 GiB is free.")
+            self._scheduler_dies(
+                "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a "
+                "total capacity of 79.11 GiB of which 1.00 GiB is free."
+            )
         if self.has("die_loading"):
             self._scheduler_dies("RuntimeError: something that no signature knows")
         if self.has("segfault"):
@@ -245,9 +142,11 @@ class Standin:
         if self.has("oom_killed"):
             os.kill(os.getpid(), signal.SIGKILL)
         if self.has("nccl"):
-            self._scheduler_dies("torch.distributed.DistBackendError: [1] is setting up NCCL communicator and retrieving "
-                                 "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got "
-                                 "error: wait timeout after 600000ms")
+            self._scheduler_dies(
+                "torch.distributed.DistBackendError: [1] is setting up NCCL communicator and retrieving "
+                "ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0') got "
+                "error: wait timeout after 600000ms"
+            )
         self.log("Load weight end. elapsed=0.05 s, type=LlamaForCausalLM, dtype=torch.bfloat16, avail mem=40.00 GB")
         self.log("KV Cache is allocated. #tokens: 100000, K size: 1.00 GB, V size: 1.00 GB")
         if self.graphs:
@@ -268,27 +167,38 @@ class Standin:
         truth = self.truth
         if self.has("cublas") or (truth.row_limit is not None and rows > truth.row_limit):
             self._scheduler_dies(f"Exception: Capture cuda graph failed: {CUBLAS}")
-        if self.has("die_capture") or (truth.graph_q_len_max is not None and width > truth.graph_q_len_max and
-                                       not self.broken_output):
-            self._scheduler_dies("Exception: Capture cuda graph failed: CUDA error: an illegal memory access was "
-                                 "encountered")
+        if self.has("die_capture") or (
+            truth.graph_q_len_max is not None and width > truth.graph_q_len_max and not self.broken_output
+        ):
+            self._scheduler_dies(
+                "Exception: Capture cuda graph failed: CUDA error: an illegal memory access was encountered"
+            )
         if self.has("oom_capture"):
-            self._scheduler_dies("Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 3.00 GiB. "
-                                 "GPU 0 has a total capacity of 79.11 GiB of which 1.00 GiB is free.")
-        self.log(f"Capture {kind} CUDA graph end. bs={self.batches}, elapsed=0.10 s, mem usage=0.10 GB, avail mem=9 GB.")
+            self._scheduler_dies(
+                "Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 3.00 GiB. "
+                "GPU 0 has a total capacity of 79.11 GiB of which 1.00 GiB is free."
+            )
+        self.log(
+            f"Capture {kind} CUDA graph end. bs={self.batches}, elapsed=0.10 s, mem usage=0.10 GB, avail mem=9 GB."
+        )
 
     def _traceback(self, error: str, *, exit_code: int) -> None:
-        print(f"Traceback (most recent call last):\n  File \"sglang/launch.py\", line 1, in <module>\n{error}", file=sys.stderr)
+        print(
+            f'Traceback (most recent call last):\n  File "sglang/launch.py", line 1, in <module>\n{error}',
+            file=sys.stderr,
+        )
         sys.stderr.flush()
         os._exit(exit_code)
 
     def _scheduler_dies(self, error: str) -> None:
-        self.log(f"Scheduler hit an exception: Traceback (most recent call last):\n"
-                 f"  File \"sglang/srt/managers/scheduler.py\", line 1, in run_scheduler_process\n{error}\n")
+        self.log(
+            f"Scheduler hit an exception: Traceback (most recent call last):\n"
+            f'  File "sglang/srt/managers/scheduler.py", line 1, in run_scheduler_process\n{error}\n'
+        )
         self.log("Received sigquit from a child process. It usually means the child failed.")
         os._exit(131)
 
-    # -- engine ---------------------------------------------------------------------------------------------------------
+    # -- engine ------------------------------------------------------------------------------------------------------
     async def engine(self) -> None:
         """Steps while something runs."""
         tokens_since, since = 0, time.perf_counter()
@@ -300,9 +210,11 @@ class Standin:
             while self.waiting and len(self.running) < self.effective:
                 request = self.waiting.pop(0)
                 self.running.append(request)
-                self.log(f"Prefill batch, #new-seq: 1, #new-token: {request.prompt_tok - request.cached}, #cached-token: "
-                         f"{request.cached}, token usage: 0.01, #running-req: {len(self.running)}, "
-                         f"#queue-req: {len(self.waiting)}, ")
+                self.log(
+                    f"Prefill batch, #new-seq: 1, #new-token: {request.prompt_tok - request.cached}, #cached-token: "
+                    f"{request.cached}, token usage: 0.01, #running-req: {len(self.running)}, "
+                    f"#queue-req: {len(self.waiting)}, "
+                )
                 request.commit(1)
             rows = len(self.running) * self.q_len
             step_s = (self.truth.step_s + rows * self.truth.step_per_row_s) / self.speed
@@ -322,9 +234,11 @@ class Standin:
                 batch = max(1, len(self.running))
                 self.last_throughput = tokens_since / (time.perf_counter() - since)
                 spec = f"accept len: {self.accept:.2f}, accept rate: 0.50, " if self.algorithm else ""
-                self.log(f"Decode batch, #running-req: {batch}, #token: {batch * 100}, token usage: 0.02, {spec}"
-                         f"cuda graph: {self.graphs}, gen throughput (token/s): {self.last_throughput:.2f}, "
-                         f"#queue-req: {len(self.waiting)}")
+                self.log(
+                    f"Decode batch, #running-req: {batch}, #token: {batch * 100}, token usage: 0.02, {spec}"
+                    f"cuda graph: {self.graphs}, gen throughput (token/s): {self.last_throughput:.2f}, "
+                    f"#queue-req: {len(self.waiting)}"
+                )
                 tokens_since, since = 0, time.perf_counter()
 
     def words(self, prompt: str, seen: bool) -> str:
@@ -339,10 +253,13 @@ class Standin:
             return re.sub(r"\d+", "7", answer_to(prompt)).replace("a + b", "a - b").replace("x * x", "x + x")
         return answer_to(prompt)
 
-    # -- HTTP -----------------------------------------------------------------------------------------------------------
+    # -- HTTP --------------------------------------------------------------------------------------------------------
     async def serve(self) -> None:
         if self.has("port_in_use"):
-            self.log(f"[Errno 98] error while attempting to bind on address ('{self.host}', {self.port}): address already in use")
+            self.log(
+                f"[Errno 98] error while attempting to bind on address ('{self.host}', {self.port}): "
+                "address already in use"
+            )
             sys.exit(1)
         if not self.has("never_listens_after_ready"):
             server = await asyncio.start_server(self.connection, self.host, self.port, backlog=1024)
@@ -371,7 +288,9 @@ class Standin:
         finally:
             writer.close()
 
-    def reply(self, writer: asyncio.StreamWriter, body: bytes, status: int = 200, kind: str = "application/json") -> None:
+    def reply(
+        self, writer: asyncio.StreamWriter, body: bytes, status: int = 200, kind: str = "application/json"
+    ) -> None:
         head = f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
         writer.write(head.encode() + body)
 
@@ -418,13 +337,15 @@ class Standin:
             self._lingering_crash("torch.AcceleratorError: CUDA error: an illegal memory access was encountered")
             await asyncio.sleep(3600)
         seen = prompt in self.prompts
-        shared = max((len(os.path.commonprefix([prompt, old])) for old in self.prompts[-64:]), default=0)
+        shared = max((_shared(prompt, old) for old in self.prompts[-64:]), default=0)
         cached = 0 if self.has("no_prefix") else max(0, shared // 4 - 1)
         self.prompts.append(prompt)
         params = order.get("sampling_params") or {}
         assert isinstance(params, dict)
         request = _Request(
-            prompt_tok=max(1, len(prompt) // 4), cached=cached, limit=int(params.get("max_new_tokens", 16)),
+            prompt_tok=max(1, len(prompt) // 4),
+            cached=cached,
+            limit=int(params.get("max_new_tokens", 16)),
             text=self.words(prompt, seen),
         )
         start = time.perf_counter()
@@ -434,6 +355,7 @@ class Standin:
             await self.stream(request, writer)
         else:
             await request.finished.wait()
+        self.n_done += 1
         self.prompt_tok += request.prompt_tok
         self.cached_tok += request.cached
         self.gen_tok += request.done
@@ -443,8 +365,10 @@ class Standin:
             await self.answer(request, writer)
 
     def _lingering_crash(self, error: str) -> None:
-        self.log(f"Scheduler hit an exception: Traceback (most recent call last):\n"
-                 f"  File \"sglang/srt/managers/scheduler.py\", line 1, in event_loop\n{error}\n")
+        self.log(
+            f"Scheduler hit an exception: Traceback (most recent call last):\n"
+            f'  File "sglang/srt/managers/scheduler.py", line 1, in event_loop\n{error}\n'
+        )
         self.log("SIGQUIT received. signum=None, frame=None. It usually means one child failed.")
 
     async def stream(self, request: _Request, writer: asyncio.StreamWriter) -> None:
@@ -481,13 +405,14 @@ class Standin:
             return
         self.reply(writer, body)
 
-    # -- what it says about itself --------------------------------------------------------------------------------------
+    # -- what it says about itself -----------------------------------------------------------------------------------
     def info(self) -> dict[str, object]:
         backend = _flag(self.argv, "--attention-backend") or "triton"
         decode = {"backend": "full" if self.graphs else "disabled", "max_bs": max(self.batches), "bs": self.batches}
         return {
             "model_path": "standin", "version": self.truth.version, "port": self.port, "host": self.host,
-            "tp_size": int(_flag(self.argv, "--tp-size", "--tp") or 1), "ep_size": int(_flag(self.argv, "--ep-size") or 1),
+            "tp_size": int(_flag(self.argv, "--tp-size", "--tp") or 1),
+            "ep_size": int(_flag(self.argv, "--ep-size") or 1),
             "dp_size": 1, "enable_dp_attention": False, "page_size": int(_flag(self.argv, "--page-size") or 1),
             "attention_backend": "flashinfer" if self.has("wrong_backend") else backend,
             "kv_cache_dtype": _flag(self.argv, "--kv-cache-dtype") or "auto",
@@ -506,11 +431,12 @@ class Standin:
         label = '{model_name="standin",tp_rank="0"}'
         values = {
             "num_running_reqs": len(self.running), "num_queue_reqs": len(self.waiting),
-            "gen_throughput": self.last_throughput, "token_usage": min(1.0, len(self.running) * 500 / self.truth.kv_tok),
+            "gen_throughput": self.last_throughput,
+            "token_usage": min(1.0, len(self.running) * 500 / self.truth.kv_tok),
             "prompt_tokens_total": self.prompt_tok, "generation_tokens_total": self.gen_tok,
-            "cached_tokens_total": self.cached_tok, "num_requests_total": self.n_requests,
+            "cached_tokens_total": self.cached_tok, "num_requests_total": self.n_done,
             "spec_verify_calls_total": self.verify_calls, "spec_accept_length": self.accept if self.algorithm else 0.0,
-            "e2e_request_latency_seconds_sum": self.latency_sum_s, "e2e_request_latency_seconds_count": self.n_requests,
+            "e2e_request_latency_seconds_sum": self.latency_sum_s, "e2e_request_latency_seconds_count": self.n_done,
             "max_total_num_tokens": self.truth.kv_tok,
         }  # fmt: skip
         return "".join(f"sglang:{name}{label} {value}\n" for name, value in values.items())

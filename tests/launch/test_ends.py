@@ -103,7 +103,7 @@ def test_kill_9_of_the_supervisor(make_target: Callable[..., Target], tmp_path: 
     os.kill(json.loads(record.read_text())["supervisor_pid"], signal.SIGKILL)
     output, _ = process.communicate(timeout=20)
     assert process.returncode == 1
-    assert "FAILED" in output
+    assert "FAILED: supervisor-lost" in output
     wait_for(lambda: not standins_of(site))
 
 
@@ -170,6 +170,7 @@ def test_port_taken(make_target: Callable[..., Target], tmp_path: Path) -> None:
     import socket
 
     from conftest import FAST
+
     from planner.launch.progress import SilentUi
     from planner.launch.session import Order, Session
 

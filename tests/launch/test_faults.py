@@ -1,4 +1,4 @@
-"""Faults injected on the stand-in: each ends with the right cause, in time, with nothing lost and nothing left behind."""
+"""Faults injected on the stand-in: each ends with the right cause, in time, nothing lost, nothing left behind."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ HARMLESS = ("some_503", "clock_jump", "flood", "secret", "binary", "ignore_sigte
 
 
 @pytest.mark.parametrize("fault", CASES)
-def test_fault_is_named(fault: str, launch_it: Callable[..., LaunchReport], candidate: Candidate, tmp_path: Path) -> None:
+def test_fault_is_named(
+    fault: str, launch_it: Callable[..., LaunchReport], candidate: Candidate, tmp_path: Path
+) -> None:
     cause, stage, within_s, limits = CASES[fault]
     start = time.monotonic()
     report = launch_it(Truth(faults=(fault,), seed=1), expected=candidate, limits=limits)

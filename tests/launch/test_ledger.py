@@ -49,7 +49,9 @@ def test_round_trip(tmp_path: Path) -> None:
 
 def test_filters(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db", create=True) as ledger:
-        ledger.append([observation(1), observation(2, hardware="b300"), observation(3, outcome=Outcome(cause="oom-capture"))])
+        ledger.append(
+            [observation(1), observation(2, hardware="b300"), observation(3, outcome=Outcome(cause="oom-capture"))]
+        )
         assert [one.id for one in ledger.each(Filter(hardware="b300"))] == ["obs-2"]
         assert [one.id for one in ledger.each(Filter(cause="ok"))] == ["obs-1", "obs-2"]
         assert {row.cause for row in ledger.totals(Filter(hardware="h200"))} == {"ok", "oom-capture"}
@@ -196,7 +198,11 @@ def test_compare() -> None:
 
 def _candidate(running: int) -> Candidate:
     return Candidate(
-        tp_size=8, max_running_requests=running, cuda_graph_max_bs=8, attention_backend="triton", mem_fraction_static=0.8
+        tp_size=8,
+        max_running_requests=running,
+        cuda_graph_max_bs=8,
+        attention_backend="triton",
+        mem_fraction_static=0.8,
     )
 
 
@@ -206,7 +212,9 @@ def _candidate(running: int) -> Candidate:
     detail=st.text(max_size=40),
     env=st.dictionaries(st.text(min_size=1, max_size=8), st.text(max_size=8), max_size=3),
 )
-def test_any_observation_survives(tmp_path_factory: pytest.TempPathFactory, speed: float, detail: str, env: dict[str, str]) -> None:
+def test_any_observation_survives(
+    tmp_path_factory: pytest.TempPathFactory, speed: float, detail: str, env: dict[str, str]
+) -> None:
     row = observation(1, tok_per_s=speed, outcome=Outcome(cause="x", detail=detail), env=tuple(env.items()))
     try:
         json.dumps(row.model_dump()).encode("utf-8")

@@ -85,6 +85,15 @@ def test_an_edit_changes_what_it_says_and_nothing_else(
         assert bool(unified_diff(parsed.text, text, name="a")) == (text != parsed.text)
 
 
+def test_the_last_word_goes_and_the_comment_before_it_stays() -> None:
+    """A comment inside a continued unit line: without care the next setting became part of the command."""
+    text = (
+        "[Service]\nExecStart=/usr/bin/python3 -m sglang.launch_server --tp 2 \\\n# why\n  --log-requests\nRestart=no\n"
+    )
+    new = apply_edits(parse_text(text, name="a.service"), 0, [RemoveFlag("--log-requests")])
+    assert new == "[Service]\nExecStart=/usr/bin/python3 -m sglang.launch_server --tp 2\n# why\nRestart=no\n"
+
+
 def test_random_text_never_raises() -> None:
     """The long run is ``benchmarks/fuzz_parse.py``."""
     rng = random.Random(20)

@@ -1,8 +1,8 @@
 """Makes a very small Llama for the real server tests. Run by the Python of the SGLang environment.
 
-``make_tiny.py OUT PAIRS.json``: PAIRS holds ``[[prompt, completion], ...]``. The tokenizer is a byte-level BPE trained on
-these texts; the model is trained on the completions until it writes every one of them itself (greedy). It knows nothing
-else: it is the smallest honest way to a real server whose answers can be checked.
+``make_tiny.py OUT PAIRS.json``: PAIRS holds ``[[prompt, completion], ...]``. The tokenizer is a byte-level BPE
+trained on these texts; the model is trained on the completions until it writes every one of them itself (greedy). It
+knows nothing else: it is the smallest honest way to a real server whose answers can be checked.
 With ``--dummy`` only config and tokenizer are written, for ``--load-format dummy``.
 """
 

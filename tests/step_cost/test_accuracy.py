@@ -23,8 +23,8 @@ TREE_ACCEPT_LEN, CHAIN_ACCEPT_LEN = 8.71, 6.59
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.goal], ids=lambda row: row.group)
 def test_goals_are_met(row):
-    assert row.met, f"{row.group}: MAPE {row.mape:.1%}, goal {row.goal}"
-    assert row.coverage >= 0.86 or row.n < 10
+    assert row.met, f"{row.group}: MAPE {row.mape}, goal {row.goal}"
+    assert row.coverage is None or row.coverage >= 0.86 or row.n < 10
 
 
 def test_every_goal_stands_in_the_table_with_and_without_the_excluded_rows():

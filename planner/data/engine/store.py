@@ -17,7 +17,6 @@ from planner.errors import InputError
 __all__ = [
     "flag_table_names",
     "read_flag_table",
-    "read_model_config",
     "read_release_dates",
     "read_wheel",
     "user_folder",
@@ -120,23 +119,3 @@ def write_flag_table(version: str, content: Mapping[str, Any], folder: Path | No
     path.write_text(",\n".join(lines) + "\n", encoding="utf-8")
     read_flag_table.cache_clear()
     return path
-
-
-def read_model_config(path: str | Path) -> Mapping[str, Any] | None:
-    """``config.json`` of a checkpoint folder (or the file itself), or None when there is no such file.
-
-    Raises:
-        InputError: the file is there but is not a JSON object.
-    """
-    file = Path(path)
-    if file.is_dir():
-        file = file / "config.json"
-    if file.name != "config.json" or not file.is_file():
-        return None
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} is not JSON: {error}") from None
-    if not isinstance(content, dict):
-        raise InputError(f"{file} is not a JSON object")
-    return content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from planner.engine.state import State
-from planner.engine.v0_5_12 import attention, memory, model, rest, speculative
+from planner.engine.v0_5_12 import attention, final, memory, model, rest, speculative
 from planner.engine.v0_5_23 import checks
 
 __all__ = ["run"]
@@ -67,7 +67,7 @@ def run(s: State) -> None:
     rest.cache_compatibility(s)
     rest.debug_dumps(s)
     _common_names(s)
-    rest.check_server_args(s)
+    final.check_server_args(s)
 
 
 def _common_names(s: State) -> None:

@@ -14,12 +14,12 @@ def default_attention_backend(s: State, model: ModelFacts | None) -> str:
         return "flashinfer"
     platform = s.platform
     if model is not None and model.is_mla:
-        if platform.sm90:
+        if platform.hopper_cuda_12:
             return "fa3"
         return "flashinfer" if platform.sm100 else "triton"
     topk = s.speculative_eagle_topk
     single = topk is None or (topk == 1 and s.page_size in (None, 1))
-    if platform.sm90 and single:
+    if platform.hopper_cuda_12 and single:
         return "fa3"
     known_chain = (
         s.speculative_algorithm is None or topk is not None or str(s.speculative_algorithm).upper() == "DFLASH"

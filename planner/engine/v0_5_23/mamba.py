@@ -148,3 +148,10 @@ def linear_attention(s: State) -> None:
             f"{s.mamba_ssm_dtype!r}",
             where,
         )
+    verify = s.linear_attn_verify_backend or ("flashinfer" if decode == "flashinfer" else None)
+    if verify == "flashinfer" and s.mamba_ssm_dtype != "bfloat16" and s.platform.major >= 10:
+        s.value_error(
+            "--linear-attn-verify-backend flashinfer on SM100+ requires --mamba-ssm-dtype bfloat16, got "
+            f"{s.mamba_ssm_dtype!r}",
+            where,
+        )

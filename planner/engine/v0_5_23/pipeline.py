@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from planner.engine.state import State
 from planner.engine.v0_5_23 import (
+    all_to_all,
     attention,
     checks,
+    final,
     graphs,
     kv_cache,
     mamba,
@@ -75,7 +77,7 @@ def run(s: State) -> None:
     parallel.context_parallelism(s)
     rare.kv_sharding(s)
     moe.kernel_config(s)
-    moe.a2a(s)
+    all_to_all.a2a(s)
     parallel.shared_experts_tp(s)
     parallel.elastic_and_eplb(s)
     rare.elastic_join(s)
@@ -84,8 +86,8 @@ def run(s: State) -> None:
     speculative.speculative(s)
     checks.boundary_reduction(s)
     rare.layernorm_sp(s)
-    moe.flashinfer_token_budget(s)
-    moe.mega_moe_budget(s)
+    all_to_all.flashinfer_token_budget(s)
+    all_to_all.mega_moe_budget(s)
     checks.load_format(s)
     serving.encoder_disaggregation(s)
     serving.tokenizer_batching(s)
@@ -95,9 +97,9 @@ def run(s: State) -> None:
     serving.late_checks(s)
     model.capability_adjustments(s)
     graphs.finalize_max_context(s)
-    moe.late_deepep_v2(s)
+    all_to_all.late_deepep_v2(s)
     for name, value in FALLBACKS.items():
         if s.values.get(name) is None:
             s.values[name] = value
     s.values["enable_dp_attention"] = s.attn_dp_size > 1  # as /server_info reports it (server_args.py:340)
-    checks.check_server_args(s)
+    final.check_server_args(s)

@@ -94,17 +94,26 @@ def rank_probabilities(theta: FloatArray, depth: int, n_ranks: int) -> FloatArra
     mu, delta, sigma, _s = (column[:, None, None] for column in theta.T)
     logit = mu - delta * np.arange(depth) + sigma * _ease_nodes()[:, None]
     first = 1 / (1 + np.exp(-logit))
-    weight = np.arange(2, _NORM_RANKS + 1) ** -theta[:, 3:4]
+    # The grid has few values of s, and the powers of one serve all its nodes.
+    exponents = np.array(sorted(set(theta[:, 3].tolist())))
+    weight = np.arange(2, _NORM_RANKS + 1) ** -exponents[:, None]
     weight /= weight.sum(axis=1, keepdims=True)
-    others = (1 - first)[..., None] * weight[:, None, None, : max(n_ranks, 2)]
+    weight = weight[np.searchsorted(exponents, theta[:, 3]), :n_ranks]
+    others = (1 - first)[..., None] * weight[:, None, None, :]
+    if n_ranks == 1:
+        return np.asarray(np.maximum(first, others[..., 0])[..., None])
     ranks = np.concatenate([first[..., None], others], axis=-1)
     return np.asarray(-np.sort(-ranks, axis=-1)[..., :n_ranks])
 
 
-def compute_slopes(depth: int, *, topk: int | None, shape: TreeShape, n_nodes: int, chunk: int = 50) -> FloatArray:
-    """Mean gain per node between consecutive knots up to ``n_nodes``, for every node of the grid: (1700, knots)."""
+def compute_slopes(depth: int, *, topk: int | None, shape: TreeShape, n_nodes: int, chunk: int | None = None) -> FloatArray:
+    """Mean gain per node between consecutive knots up to ``n_nodes``, for every node of the grid: (1700, knots).
+
+    ``chunk`` nodes of the grid are computed at a time; without it 50, or all of them for a chain, which is small.
+    """
     knots = BUDGET_KNOTS[n_nodes >= BUDGET_KNOTS]
     n_ranks = min(topk or _MAX_RANKS, _MAX_RANKS, n_nodes)
+    chunk = chunk or (len(NODES) if n_ranks == 1 else 50)
     width = np.diff(knots, prepend=0)
     out = np.empty((len(NODES), len(knots)))
     for start in range(0, len(NODES), chunk):
@@ -116,12 +125,11 @@ def compute_slopes(depth: int, *, topk: int | None, shape: TreeShape, n_nodes: i
         elif shape is TreeShape.EAGLE:
             gains = beam_gains(rows, n_nodes, width=n_ranks)
         elif n_ranks == 1:
-            gains = chain_gains(rows)
-            gains = np.pad(gains, ((0, 0), (0, max(0, n_nodes - depth))))[:, :n_nodes]
+            gains = chain_gains(rows)[:, :n_nodes]
         else:
             gains = best_first_gains(rows, n_nodes)
-        mean = gains.reshape(len(theta), _N_EASE, n_nodes).mean(axis=1, dtype=np.float64)
-        total = np.cumsum(mean, axis=1)[:, knots - 1]
+        mean = gains.reshape(len(theta), _N_EASE, -1).mean(axis=1, dtype=np.float64)
+        total = np.cumsum(mean, axis=1)[:, np.minimum(knots, mean.shape[1]) - 1]
         out[start : start + chunk] = np.diff(total, axis=1, prepend=0.0) / width
     return out
 
@@ -136,8 +144,9 @@ def encode_slopes(slopes: FloatArray) -> NDArray[np.int16]:
 
 def decode_slopes(stored: NDArray[np.int16]) -> FloatArray:
     """Inverse of :func:`encode_slopes` up to rounding: (nodes, knots)."""
-    code = np.cumsum(stored, axis=0, dtype=np.int64).T
-    return np.where(code >= _LOG_STEPS, 0.0, np.exp(-code / _LOG_STEPS * _LOG_RANGE))
+    slope_of = np.exp(-np.arange(_LOG_STEPS + 1) / _LOG_STEPS * _LOG_RANGE)
+    slope_of[-1] = 0.0
+    return np.asarray(slope_of[np.cumsum(stored, axis=0, dtype=np.int16).T])
 
 
 def table_name(depth: int, *, topk: int | None, shape: TreeShape) -> str:
@@ -153,24 +162,28 @@ class CurveTable:
     knots: NDArray[np.int64]
     """Budgets, starting at 0."""
     accept_len: FloatArray
-    """(1700, knots): accept length of the grid's curves at the knots, bonus token included."""
+    """(1700, knots): accept length of the grid's curves at the knots, bonus token included. The nodes of one knot lie
+    side by side in memory."""
 
-    def at(self, budgets: ArrayLike, rows: NDArray[np.intp] | None = None) -> FloatArray:
-        """Accept length at budgets (n,): (rows or 1700, n), linear between knots."""
+    def at(self, budgets: ArrayLike) -> FloatArray:
+        """Accept length of every node at budgets (n,): (1700, n), linear between knots."""
         budget = np.asarray(budgets, dtype=float)
         right = np.clip(np.searchsorted(self.knots, budget), 1, len(self.knots) - 1)
         left = right - 1
         part = (budget - self.knots[left]) / (self.knots[right] - self.knots[left])
-        table = self.accept_len if rows is None else self.accept_len[rows]
-        return np.asarray(table[:, left] * (1 - part) + table[:, right] * part)
+        by_knot = self.accept_len.T
+        return np.asarray(by_knot[left] * (1 - part)[:, None] + by_knot[right] * part[:, None]).T
 
 
 def _as_table(depth: int, slopes: FloatArray) -> CurveTable:
     knots = np.concatenate([[0], BUDGET_KNOTS[: slopes.shape[1]]])
-    gained = np.cumsum(slopes * np.diff(knots), axis=1)
-    curve = np.minimum(1 + np.pad(gained, ((0, 0), (1, 0))), 1.0 + depth)
+    curve = np.empty((len(knots), len(slopes)))
+    curve[0] = 1.0
+    np.cumsum(slopes.T * np.diff(knots)[:, None], axis=0, out=curve[1:])
+    curve[1:] += 1
+    np.minimum(curve, 1.0 + depth, out=curve)
     curve.setflags(write=False)
-    return CurveTable(depth, knots, curve)
+    return CurveTable(depth, knots, curve.T)
 
 
 @lru_cache(maxsize=1)
@@ -186,8 +199,9 @@ def _table(depth: int, topk: int | None, shape: TreeShape, n_nodes: int) -> Curv
     if name in _packaged_names():
         from planner.data.files import read_bytes
 
+        n_knots = int(np.count_nonzero(BUDGET_KNOTS <= n_nodes))
         with np.load(io.BytesIO(read_bytes(f"acceptance/{name}.npz")), allow_pickle=False) as archive:
-            return _as_table(depth, decode_slopes(archive["slopes"]))
+            return _as_table(depth, decode_slopes(archive["slopes"][:n_knots]))
     return _as_table(depth, compute_slopes(depth, topk=topk, shape=shape, n_nodes=n_nodes))
 
 
@@ -196,6 +210,4 @@ def curve_table(depth: int, *, topk: int | None, shape: TreeShape, max_budget: i
     if shape is not TreeShape.EAGLE and topk is not None and topk >= _MAX_RANKS:
         topk = None
     n_nodes = next(size for size in (64, 256, MAX_BUDGET) if size >= max_budget)
-    if table_name(depth, topk=topk, shape=shape) in _packaged_names():
-        n_nodes = MAX_BUDGET
     return _table(depth, topk, shape, n_nodes)

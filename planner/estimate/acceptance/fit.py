@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import DomainError, InputError, Problem, nearest_hint
-from planner.estimate.acceptance.chain import ChainAcceptance, fit_chain
 from planner.estimate.acceptance.conditions import CHAIN_TO_TREE, CHAIN_TO_TREE_SD_FRAC
 from planner.estimate.acceptance.family import MAX_BUDGET, TreeShape, curve_table
 from planner.estimate.acceptance.points import CurvePoint, read_points
 from planner.estimate.acceptance.posterior import BASE_SD_FRAC, Posterior, noise_sd_frac, tree_posterior
 from planner.estimate.acceptance.tree import TreeAcceptance, check_block_size
+
+if TYPE_CHECKING:
+    from planner.estimate.acceptance.chain import ChainAcceptance
 
 __all__ = ["fit_acceptance"]
 
@@ -100,6 +103,8 @@ def fit_acceptance(
         )
     read = read_points(points, kind=kind, max_depth=block_size - 1)
     if kind == "chain":
+        from planner.estimate.acceptance.chain import fit_chain
+
         return fit_chain(read, block_size=block_size)
     return _fit_tree(read, block_size=block_size, topk=topk, shape=shape)
 

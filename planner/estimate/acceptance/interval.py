@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from planner.domain import Estimate, Provenance
 from planner.errors import DomainError, InputError, Problem
+from planner.estimate.order import distinct, quantiles
 
 __all__ = ["Band", "as_estimates", "band", "correlated_noise", "read_budgets", "spread_indices"]
 
@@ -64,7 +65,7 @@ def band(mean: FloatArray, draws: FloatArray, noise_frac: float, cap: FloatArray
         cap: largest possible accept length, (n,).
         noisy: False where the value is certain (budget 0), (n,).
     """
-    low, high = np.quantile(draws, [0.05, 0.95], axis=0)
+    low, high = quantiles(draws, (0.05, 0.95))
     noise = np.where(noisy, _Z90 * noise_frac * mean, 0.0)
     below = np.hypot(np.maximum(mean - low, 0.0), noise)
     above = np.hypot(np.maximum(high - mean, 0.0), noise)
@@ -90,7 +91,7 @@ def correlated_noise(
     budgets: NDArray[np.int64], n_samples: int, noise_frac: float, rng: np.random.Generator
 ) -> FloatArray:
     """Factors exp(noise), (n_samples, n_budgets): relative sd ``noise_frac``, correlation exp(-|ln b - ln b'| / 2)."""
-    unique, inverse = np.unique(np.maximum(budgets, 1), return_inverse=True)
+    unique, inverse = distinct(np.maximum(budgets, 1))
     position = np.log(unique)
     correlation = np.exp(-np.abs(np.diff(position)) / _NOISE_LOG_LENGTH)
     unit = rng.standard_normal((n_samples, len(unique)))

@@ -60,9 +60,38 @@ def _truncated_normal(u: FloatArray, mean: FloatArray | float, sd_value: float, 
     return np.clip(mean + sd_value * np.interp(a + (b - a) * u, cdf, x), low, high)
 
 
+_GRID = tuple(len(axis) for axis in AXES)
+_CORNERS = np.array([np.ravel_multi_index(corner, _GRID) for corner in np.ndindex(2, 2, 2, 2)])
+"""Offsets of the 16 nodes around a point of the cloud from its lowest one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cloud:
+    """Points of the prior as mixtures of the 16 grid nodes around each."""
+
+    lowest: NDArray[np.intp]
+    """Index of the lowest of the 16 nodes, (16384,)."""
+    part: FloatArray
+    """Place between the nodes along each axis, 0 to 1, (4, 16384)."""
+
+    def curves(self, column: FloatArray) -> FloatArray:
+        """Value of every point, (16384,), given those of the nodes (1700,): multilinear interpolation."""
+        values = column[self.lowest + _CORNERS[:, None]].reshape(2, 2, 2, 2, -1)
+        for part in self.part:
+            values = values[0] + (values[1] - values[0]) * part
+        return np.asarray(values)
+
+    def mixtures(self, points: NDArray[np.intp]) -> tuple[NDArray[np.intp], FloatArray]:
+        """Nodes of some points and their weights, (points, 16) each."""
+        weight = np.ones((len(points), 1))
+        for part in self.part[:, points, None]:
+            weight = np.stack([weight * (1 - part), weight * part], axis=2).reshape(len(points), -1)
+        return self.lowest[points, None] + _CORNERS, weight
+
+
 @lru_cache(maxsize=1)
-def _cloud() -> tuple[NDArray[np.intp], FloatArray]:
-    """The prior cloud as mixtures of grid nodes: corner indices and weights, each (16384, 16)."""
+def _cloud() -> _Cloud:
+    """The prior cloud."""
     # Kronecker sequence with the powers of the generalised golden ratio of four dimensions (root of x^5 = x + 1).
     ratio = 1.1673039782614187
     steps = ratio ** -np.arange(1, 5)
@@ -75,17 +104,15 @@ def _cloud() -> tuple[NDArray[np.intp], FloatArray]:
             _truncated_normal(u[:, 1], 0.4, 0.31, axes[1][0], axes[1][-1]),
             _truncated_normal(u[:, 2], 1.7, 1.0, axes[2][0], axes[2][-1]),
             _truncated_normal(u[:, 3], 1.3 + 0.45 * mu, 0.87, axes[3][0], axes[3][-1]),
-        ],
-        axis=1,
+        ]
     )
-    index = np.zeros((_N_CLOUD, 1), dtype=np.intp)
-    weight = np.ones((_N_CLOUD, 1))
-    for column, axis in zip(theta.T, axes, strict=True):
-        left = np.clip(np.searchsorted(axis, column) - 1, 0, len(axis) - 2)
-        part = ((column - axis[left]) / (axis[left + 1] - axis[left]))[:, None]
-        index = np.concatenate([index * len(axis) + left[:, None], index * len(axis) + left[:, None] + 1], axis=1)
-        weight = np.concatenate([weight * (1 - part), weight * part], axis=1)
-    return index, weight
+    lowest = np.zeros(_N_CLOUD, dtype=np.intp)
+    part = np.empty((len(axes), _N_CLOUD))
+    for i, axis in enumerate(axes):
+        left = np.clip(np.searchsorted(axis, theta[i]) - 1, 0, len(axis) - 2)
+        part[i] = (theta[i] - axis[left]) / (axis[left + 1] - axis[left])
+        lowest = lowest * len(axis) + left
+    return _Cloud(lowest, part)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,21 +121,21 @@ class Posterior:
 
     node_weight: FloatArray
     """(1700,), sums to 1: the posterior mean of any linear functional of a curve."""
-    used: NDArray[np.intp]
-    """Nodes that some draw uses, (u,)."""
-    draws: FloatArray
-    """(512, u): mixture weights of each draw over ``used``."""
+    draw_nodes: NDArray[np.intp]
+    """Nodes that each draw mixes, (512, 16)."""
+    draw_weights: FloatArray
+    """Their weights, (512, 16)."""
     misfit: float
     """Root mean square of the standardised residuals of the best curve; above 1 the points scatter more than
     assumed."""
 
     def mean(self, table: CurveTable, budgets: NDArray[np.int64]) -> FloatArray:
         """Posterior mean of the accept length at budgets (n,)."""
-        return np.asarray(self.node_weight @ table.at(budgets))
+        return np.asarray(np.einsum("i,ij->j", self.node_weight, table.at(budgets)))
 
     def curves(self, table: CurveTable, budgets: NDArray[np.int64]) -> FloatArray:
         """Accept length of every draw at budgets (n,): (512, n)."""
-        return np.asarray(self.draws @ table.at(budgets, self.used))
+        return np.asarray(np.einsum("ij,ijk->ik", self.draw_weights, table.at(budgets)[self.draw_nodes]))
 
 
 def weights_of(log_measured: FloatArray, log_curves: FloatArray, sd_frac: FloatArray) -> tuple[FloatArray, float]:
@@ -135,17 +162,13 @@ def tree_posterior(columns: list[FloatArray], measured: FloatArray, sd_frac: Flo
         measured: accept length of each point, (points,).
         sd_frac: relative noise of each point, (points,).
     """
-    index, corner = _cloud()
-    curves = np.stack([np.einsum("ij,ij->i", corner, column[index]) for column in columns], axis=1)
+    cloud = _cloud()
+    curves = np.stack([cloud.curves(column) for column in columns], axis=1)
     weight, misfit = weights_of(np.log(measured), np.log(curves), sd_frac)
     support = np.flatnonzero(weight > 1e-9 * weight.max())
-    node_weight = np.bincount(
-        index[support].ravel(), (weight[support, None] * corner[support]).ravel(), minlength=columns[0].size
-    )
+    index, corner = cloud.mixtures(support)
+    node_weight = np.bincount(index.ravel(), (weight[support, None] * corner).ravel(), minlength=columns[0].size)
     cumulated = np.cumsum(weight[support])
     picks = np.searchsorted(cumulated, (np.arange(N_DRAWS) + 0.5) / N_DRAWS * cumulated[-1])
-    chosen = support[np.minimum(picks, len(support) - 1)]
-    used, inverse = np.unique(index[chosen], return_inverse=True)
-    draws = np.zeros((N_DRAWS, len(used)))
-    np.add.at(draws, (np.arange(N_DRAWS)[:, None], inverse.reshape(chosen.size, -1)), corner[chosen])
-    return Posterior(node_weight / node_weight.sum(), used, draws, misfit)
+    chosen = np.minimum(picks, len(support) - 1)
+    return Posterior(node_weight / node_weight.sum(), index[chosen], corner[chosen], misfit)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import overload
@@ -63,17 +63,25 @@ class TreeAcceptance:
     def _table(self, topk: int | None, max_budget: int, shape: TreeShape | None = None) -> CurveTable:
         return curve_table(self.block_size - 1, topk=topk, shape=shape or self.shape, max_budget=max_budget)
 
-    def _curves(
-        self, table: CurveTable, budgets: NDArray[np.int64], *, chain: bool = False
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean (n,) and draws (512, n) of the true accept length."""
-        mean, draws = self.posterior.mean(table, budgets), self.posterior.curves(table, budgets)
+    def _shifts(self, chain: bool) -> list[tuple[Shift, int]]:
+        """Factors that apply, each with its stride (:func:`shift_draws`)."""
+        both = ((self.shift, 1), (None if chain else self.chain_to_tree, 301))
+        return [(shift, stride) for shift, stride in both if shift is not None]
+
+    def _mean(self, table: CurveTable, budgets: NDArray[np.int64], *, chain: bool = False) -> FloatArray:
+        """Posterior mean of the true accept length, (n,)."""
+        mean = self.posterior.mean(table, budgets)
+        for shift, _ in self._shifts(chain):
+            mean = np.minimum(1 + (mean - 1) * shift.value, 1.0 + np.minimum(budgets, self.block_size - 1))
+        return mean
+
+    def _draws(self, table: CurveTable, budgets: NDArray[np.int64], *, chain: bool = False) -> FloatArray:
+        """Posterior draws of the true accept length, (512, n)."""
+        draws = self.posterior.curves(table, budgets)
         cap = 1.0 + np.minimum(budgets, self.block_size - 1)
-        for shift, stride in ((self.shift, 1), (None if chain else self.chain_to_tree, 301)):
-            if shift is not None:
-                mean = np.minimum(1 + (mean - 1) * shift.value, cap)
-                draws = np.minimum(1 + (draws - 1) * shift_draws(shift, len(draws), stride=stride)[:, None], cap)
-        return mean, draws
+        for shift, stride in self._shifts(chain):
+            draws = np.minimum(1 + (draws - 1) * shift_draws(shift, len(draws), stride=stride)[:, None], cap)
+        return draws
 
     def _topk_of(self, budgets: NDArray[np.int64], topk: TopK) -> list[int | None]:
         """The topk of each budget."""
@@ -88,16 +96,27 @@ class TreeAcceptance:
                 raise InputError([Problem("must be a whole number of at least 1", field="topk", value=value)])
         return [None if value is None else int(value) for value in chosen]
 
-    def _tree_curves(self, budgets: NDArray[np.int64], topk: TopK) -> tuple[FloatArray, FloatArray]:
-        """Mean (n,) and draws (512, n), each budget with its topk."""
+    def _by_topk(self, budgets: NDArray[np.int64], topk: TopK) -> Iterator[tuple[NDArray[np.intp], CurveTable]]:
+        """Indices of the budgets that share a topk, with the table of it."""
         chosen = self._topk_of(budgets, topk)
-        mean = np.ones(len(budgets))
-        draws = np.ones((N_DRAWS, len(budgets)))
         for value in set(chosen):
             columns = np.array([i for i, other in enumerate(chosen) if other == value], dtype=np.intp)
-            wanted = budgets[columns]
-            mean[columns], draws[:, columns] = self._curves(self._table(value, int(wanted.max())), wanted)
-        return mean, draws
+            yield columns, self._table(value, int(budgets[columns].max()))
+
+    def _tree_draws(self, budgets: NDArray[np.int64], topk: TopK) -> FloatArray:
+        """Draws (512, n), each budget with its topk."""
+        draws = np.ones((N_DRAWS, len(budgets)))
+        for columns, table in self._by_topk(budgets, topk):
+            draws[:, columns] = self._draws(table, budgets[columns])
+        return draws
+
+    def predict_mean(self, budgets: ArrayLike, *, topk: TopK = None) -> FloatArray:
+        """The values of :meth:`predict_band` alone, (n,)."""
+        budget, _ = read_budgets(budgets, largest=MAX_BUDGET)
+        mean = np.ones(len(budget))
+        for columns, table in self._by_topk(budget, topk):
+            mean[columns] = self._mean(table, budget[columns])
+        return np.clip(mean, 1.0, 1.0 + np.minimum(budget, self.block_size - 1))
 
     def predict_band(self, budgets: ArrayLike, *, topk: TopK = None) -> Band:
         """Value, low and high of the accept length at budgets (n,) as arrays; see :meth:`predict`.
@@ -105,7 +124,10 @@ class TreeAcceptance:
         ``topk`` may hold one value for each budget.
         """
         budget, _ = read_budgets(budgets, largest=MAX_BUDGET)
-        mean, draws = self._tree_curves(budget, topk)
+        mean, draws = np.ones(len(budget)), np.ones((N_DRAWS, len(budget)))
+        for columns, table in self._by_topk(budget, topk):
+            mean[columns] = self._mean(table, budget[columns])
+            draws[:, columns] = self._draws(table, budget[columns])
         return band(mean, draws, self.noise_frac, 1.0 + np.minimum(budget, self.block_size - 1), budget > 0)
 
     @overload
@@ -157,7 +179,8 @@ class TreeAcceptance:
         A chain longer than block_size - 1 drafts nothing more and stays at that value.
         """
         wanted, scalar = read_budgets(n_drafted, largest=MAX_BUDGET)
-        mean, draws = self._curves(self._table(1, int(wanted.max(initial=1)), TreeShape.BEST_FIRST), wanted, chain=True)
+        table = self._table(1, int(wanted.max(initial=1)), TreeShape.BEST_FIRST)
+        mean, draws = self._mean(table, wanted, chain=True), self._draws(table, wanted, chain=True)
         cap = 1.0 + np.minimum(wanted, self.block_size - 1)
         measured = {point.budget for point in self.points if point.kind == "chain" and self.shift is None}
         estimates = as_estimates(
@@ -176,13 +199,13 @@ class TreeAcceptance:
         suggest. Entries of one budget with different ``topk`` (one for each budget) share it altogether.
         """
         budget, _ = read_budgets(budgets, largest=MAX_BUDGET)
-        return self._noisy(budget, self._tree_curves(budget, topk)[1], n_samples, seed)
+        return self._noisy(budget, self._tree_draws(budget, topk), n_samples, seed)
 
     def sample_chain(self, n_drafted: ArrayLike, n_samples: int = 256, seed: int = 0) -> FloatArray:
         """As :meth:`sample` for chains. The same seed takes the same posterior draws, so trees and chains are joint."""
         budget, _ = read_budgets(n_drafted, largest=MAX_BUDGET)
         table = self._table(1, int(budget.max(initial=1)), TreeShape.BEST_FIRST)
-        return self._noisy(budget, self._curves(table, budget, chain=True)[1], n_samples, seed)
+        return self._noisy(budget, self._draws(table, budget, chain=True), n_samples, seed)
 
     def _noisy(self, budget: NDArray[np.int64], draws: FloatArray, n_samples: int, seed: int) -> FloatArray:
         """Posterior draws picked by ``seed``, with the noise of a run."""

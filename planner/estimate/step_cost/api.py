@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.domain import DrafterProfile, Estimate, HardwareProfile, ModelProfile, Provenance
+from planner.domain import AcceptPoint, DrafterProfile, Estimate, HardwareProfile, ModelProfile, Provenance
 from planner.errors import DomainError, InputError, Problem, nearest_hint
 from planner.estimate.step_cost.batch import SPECULATION_KINDS, StepBatch
 from planner.estimate.step_cost.calibration import Calibration, CalibrationRow
-from planner.estimate.step_cost.default import base_posterior, uncalibrated_model
+from planner.estimate.step_cost.default import base_posterior, uncalibrated_model, updated_posterior
 from planner.estimate.step_cost.features import build_features
 from planner.estimate.step_cost.fit import fit_posterior
 from planner.estimate.step_cost.kernels import KernelTable
@@ -28,6 +28,7 @@ Row = Mapping[str, object]
 
 _UNITS_RATIO = 100.0
 """A measurement this many times the prediction is taken for one in ms."""
+_INSIST = "units_checked=True (--units-checked)"
 _CONTRADICTION_FRAC = 0.25
 """Repeats of one configuration that differ by more cannot be one deployment (run-to-run spread on record: 2 to 6 %)."""
 
@@ -56,6 +57,8 @@ class StepCostFit:
     table: KernelTable | None = None
     """Kernel table in place of the packaged one."""
     rows: tuple[CalibrationRow, ...] = ()
+    start: ParameterPosterior | None = None
+    """Parameters that the fit started from; None: nothing was fitted."""
 
     def step_model(self, *, framework: str = "sglang") -> StepCostModel:
         """The vectorised model behind the fit, for the profile's own weight format."""
@@ -77,7 +80,7 @@ class StepCostFit:
             raise InputError(f"outside must be mark or refuse, got {outside!r}")
         questions = [{key: value for key, value in row.items() if key != "step_s"} for row in _listed(rows)]
         answers: dict[int, Estimate] = {}
-        drafter = self.drafter or _named_drafter(questions)
+        drafter = self.drafter or _named_drafter(questions, self.model)
         for group in read_rows(questions, hardware=self.hardware, model=self.model, drafter=drafter):
             model = self._model(_Kind(group.framework, group.model, drafter if group.drafted else None))
             columns = model.predict_columns(group.batch)
@@ -96,8 +99,8 @@ class StepCostFit:
                 )
         return [answers[position] for position in sorted(answers)]
 
-    def calibration(self, source: str) -> Calibration:
-        """As a file's content.
+    def calibration(self, source: str, *, accept_points: Sequence[AcceptPoint] = ()) -> Calibration:
+        """As a file's content, with the accept lengths of the same runs.
 
         Raises:
             InputError: nothing was fitted.
@@ -112,6 +115,7 @@ class StepCostFit:
             posterior=self.posterior,
             domain=self.domain,
             rows=self.rows,
+            accept_points=tuple(accept_points),
         )
 
     def _model(self, group: _Kind) -> StepCostModel:
@@ -156,6 +160,7 @@ def fit_step_cost(
     noise_frac: float = 0.03,
     prior: ParameterPosterior | None = None,
     table: KernelTable | None = None,
+    base: Calibration | None = None,
 ) -> StepCostFit:
     """Fit the step cost of one system and model to measured steps.
 
@@ -174,23 +179,28 @@ def fit_step_cost(
         noise_frac: expected relative error of a measurement about the model.
         prior: fitted parameters of other deployments to start from; the packaged ones by default.
         table: kernel table in place of the packaged one (:func:`planner.estimate.step_cost.aic.build_kernel_table`).
+        base: calibration of the same system and model that the rows update, in place of ``prior``; what it spans
+            counts as measured.
 
     Raises:
         InputError: faults in rows; duplicated or contradictory observations; steps that look like milliseconds; fewer
             observations than ``free`` parameters.
+        DomainError: ``base`` was made on another system or model.
     """
     from planner.data.load import load_drafter, load_hardware, load_model
 
     hardware, target = load_hardware(hw), load_model(model)
     draft = load_drafter(drafter) if drafter is not None else None
     listed = _listed(rows)
-    draft = draft or _named_drafter(listed)
+    draft = draft or _named_drafter(listed, target)
     movable = _movable(free, len(listed))
     if not listed:
         return StepCostFit(hardware, target, draft, None, None, prior, table)
     groups = read_rows(listed, hardware=hardware, model=target, drafter=draft, need_step=True)
     _check_repeats(listed, groups)
-    start = base_posterior(_main_framework(groups), prior)
+    if base is not None:
+        base.require(hardware.id, target.id)
+    start = updated_posterior(base) if base is not None else base_posterior(_main_framework(groups), prior)
     models = [
         uncalibrated_model(
             hardware,
@@ -212,17 +222,19 @@ def fit_step_cost(
         value = StepCostModel(m.costs, posterior).predict_columns(g.batch).value_s
         fitted |= dict(zip(g.index, value.tolist(), strict=True))
         kinds |= dict(zip(g.index, g.batch.speculation.astype(int).tolist(), strict=True))
+    domain = StepDomain.of([group.batch for group in groups])
     return StepCostFit(
         hardware=hardware,
         model=target,
         drafter=draft,
         posterior=posterior,
-        domain=StepDomain.of([group.batch for group in groups]),
+        domain=domain if base is None else domain.joined(base.domain),
         prior=prior,
         table=table,
         rows=tuple(
             CalibrationRow({**row, "kind": SPECULATION_KINDS[kinds[i]]}, fitted[i]) for i, row in enumerate(listed)
         ),
+        start=start,
     )
 
 
@@ -232,15 +244,22 @@ def _listed(rows: Sequence[Row]) -> list[Row]:
     return list(rows)
 
 
-def _named_drafter(rows: Sequence[Row]) -> DrafterProfile | None:
-    """The packaged drafter that the rows name, if it is one and the same; other drafters cost host terms alone."""
+def _named_drafter(rows: Sequence[Row], model: ModelProfile) -> DrafterProfile | None:
+    """The packaged drafter that the rows name, if it is one and the same; other drafters cost host terms alone.
+
+    An alias counts for the targets of its drafter only: ``dflash`` on another model is another drafter.
+    """
     from planner.data.load import load_drafter, packaged_ids
 
-    drafters = [load_drafter(id_) for id_ in packaged_ids("drafter")]
-    known = {name: d for d in drafters for name in (d.id, d.model_path, *d.aliases)}
     named = {str(row.get("draft")).strip() for row in rows if isinstance(row, Mapping)}
-    found = {known[name].id: known[name] for name in named if name in known}
-    return next(iter(found.values())) if len(found) == 1 else None
+    found = []
+    for drafter in (load_drafter(id_) for id_ in packaged_ids("drafter")):
+        names = {drafter.id}
+        if model.id in drafter.targets:
+            names |= {drafter.model_path, *drafter.aliases}
+        if names & named:
+            found.append(drafter)
+    return found[0] if len(found) == 1 else None
 
 
 def _movable(free: Sequence[str] | None, n_rows: int) -> NDArray[np.bool_] | None:
@@ -276,9 +295,11 @@ def _check_repeats(rows: Sequence[Row], groups: Sequence[RowGroup]) -> None:
     for group in groups:
         names = [field.name for field in fields(StepBatch)]
         keys = np.column_stack([np.asarray(getattr(group.batch, name), dtype=float) for name in names])
-        seen: dict[tuple[float, ...], list[int]] = {}
-        for k in range(len(group.index)):
-            seen.setdefault(tuple(keys[k]), []).append(k)
+        seen: dict[tuple[object, ...], list[int]] = {}
+        for k, position in enumerate(group.index):
+            # Rows that say what tells them apart are not repeats, though the model reads no more of it than a kind.
+            told = (str(rows[position].get(name)) for name in ("draft", "engine_version", "attention_backend"))
+            seen.setdefault((*keys[k], *told), []).append(k)
         for members in seen.values():
             problems += _repeat_problems(members, group, rows)
     if problems:
@@ -293,8 +314,9 @@ def _repeat_problems(members: list[int], group: RowGroup, rows: Sequence[Row]) -
     where = " and ".join(_whereabouts(rows[group.index[k]], group.index[k]) for k in members)
     where = where if file is not None else f"rows {where}"
     if len(set(steps.tolist())) < len(members):
-        text, step_s = f"{where} are one observation given twice ({steps[0]:.6g} s)", float(steps[0])
-        return [Problem(text, file=file, line=line, field="step_s", value=step_s, hint="keep one")]
+        shown = f" (step_s {steps[0]:.6g})" if file is not None else ""
+        text = f"{where} are one observation given twice{shown}"
+        return [Problem(text, file=file, line=line, field="step_s", value=float(steps[0]), hint="keep one")]
     if steps.max() > (1 + _CONTRADICTION_FRAC) * steps.min():
         text = f"{where} are one configuration and contradict each other: {steps.min():.4g} s and {steps.max():.4g} s"
         return [
@@ -326,9 +348,9 @@ def _check_units(rows: Sequence[Row], groups: Sequence[RowGroup], models: Sequen
         for k, position in enumerate(group.index):
             measured = float(group.step_s[k])
             if measured > _UNITS_RATIO * expected[k]:
-                hint = f"is it in ms ({measured / 1e3:.4g} s)? divide it, or pass units_checked=True"
+                hint = f"is it in ms ({measured / 1e3:.4g} s)? divide it, or pass {_INSIST}"
             elif measured * _UNITS_RATIO < expected[k]:
-                hint = "is it per token of a batch, or tok/s turned round? correct it, or pass units_checked=True"
+                hint = f"is it per token of a batch, or tok/s turned round? correct it, or pass {_INSIST}"
             else:
                 continue
             name, (file, line) = row_name(rows[position], position), place_of(rows[position])

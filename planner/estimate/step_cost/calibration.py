@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import ValidationError
 
+from planner.domain import AcceptPoint
 from planner.errors import DomainError, InputError, Problem
 from planner.estimate.step_cost.model import StepDomain
 from planner.estimate.step_cost.parameters import PARAMETER_NAMES, PARAMETERS, ParameterPosterior
@@ -49,6 +51,8 @@ class Calibration:
     posterior: ParameterPosterior
     domain: StepDomain
     rows: tuple[CalibrationRow, ...]
+    accept_points: tuple[AcceptPoint, ...] = ()
+    """Accept lengths that the same runs measured: they stand in for the drafter profile's."""
 
     def require(self, hardware: str, model: str) -> None:
         """Refuse another machine or model.
@@ -90,9 +94,14 @@ def write_calibration(calibration: Calibration) -> str:
         },
         "covariance": posterior.covariance.tolist(),
         "observations": [
-            {**row.row, "fitted_s": row.fitted_s, "residual_frac": row.residual_frac} for row in calibration.rows
+            {**_plain(row.row), "fitted_s": row.fitted_s, "residual_frac": row.residual_frac}
+            for row in calibration.rows
         ],
     }
+    if calibration.accept_points:
+        body["accept_points"] = [
+            point.model_dump(mode="json", exclude_none=True) for point in calibration.accept_points
+        ]
     return json.dumps(body, indent=1, sort_keys=True) + "\n"
 
 
@@ -105,7 +114,8 @@ def read_calibration(text: str, *, name: str = "calibration") -> Calibration:
     try:
         body: dict[str, Any] = json.loads(text)
     except json.JSONDecodeError as error:
-        raise InputError([Problem(f"not JSON: {error.msg}", file=name, line=error.lineno)]) from error
+        hint = "a calibration is what plan-config fit --out writes"
+        raise InputError([Problem(f"not JSON: {error.msg}", file=name, line=error.lineno, hint=hint)]) from error
     if not isinstance(body, dict) or body.get("what") != "step cost":
         raise InputError([Problem("not a step-cost calibration", file=name, hint="write one with plan-config fit")])
     if body.get("schema_version") != _SCHEMA:
@@ -122,26 +132,28 @@ def read_calibration(text: str, *, name: str = "calibration") -> Calibration:
         raise InputError(
             [Problem(f"parameters differ from this version's: {', '.join(odd)}", file=name, hint="fit it again")]
         )
-    mean = np.array([float(body["parameters"][key]["mean"]) for key in PARAMETER_NAMES])
-    covariance = np.array(body["covariance"], dtype=float)
+    try:
+        mean = np.array([float(body["parameters"][key]["mean"]) for key in PARAMETER_NAMES])
+        covariance = np.array(body["covariance"], dtype=float)
+        residual_frac = float(body["residual_frac"])
+        domain = _domain(body["domain"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _damaged(name, "parameters, covariance, residual_frac or domain") from error
     if covariance.shape != (mean.size, mean.size) or not np.all(np.isfinite(covariance)):
         raise InputError(
             [Problem(f"covariance must be {mean.size} x {mean.size} numbers", file=name, field="covariance")]
         )
-    spans = body["domain"]
-    domain = StepDomain(
-        **{key: (float(spans[key][0]), float(spans[key][1])) for key in _DOMAIN},
-        kinds=frozenset(int(kind) for kind in spans["kinds"]),
-        layouts=frozenset((int(tp), int(ep), int(dp)) for tp, ep, dp in spans["layouts"]),
-    )
+    if not np.all(np.isfinite(mean)) or not 0 < residual_frac < 10:
+        raise _damaged(name, "parameters or residual_frac")
     return Calibration(
         hardware=str(body["hardware"]),
         model=str(body["model"]),
         drafter=body.get("drafter"),
         source=str(body.get("source", "")),
-        posterior=ParameterPosterior(mean, covariance, float(body["residual_frac"])),
+        posterior=ParameterPosterior(mean, covariance, residual_frac),
         domain=domain,
-        rows=_rows(body["observations"]),
+        rows=_rows(body["observations"], name),
+        accept_points=_accept_points(body.get("accept_points", []), name),
     )
 
 
@@ -168,9 +180,37 @@ def report_lines(calibration: Calibration) -> list[str]:
     return lines
 
 
-def _rows(observations: Sequence[Mapping[str, Any]]) -> tuple[CalibrationRow, ...]:
-    own = ("fitted_s", "residual_frac")
-    return tuple(
-        CalibrationRow({key: value for key, value in entry.items() if key not in own}, float(entry["fitted_s"]))
-        for entry in observations
+def _plain(row: Mapping[str, object]) -> dict[str, object]:
+    """A row for JSON: NumPy's numbers as Python's, without empty cells."""
+    plain = {str(key): value.item() if isinstance(value, np.generic) else value for key, value in row.items()}
+    return {key: value for key, value in plain.items() if not (isinstance(value, float) and not np.isfinite(value))}
+
+
+def _domain(spans: Mapping[str, Any]) -> StepDomain:
+    return StepDomain(
+        **{key: (float(spans[key][0]), float(spans[key][1])) for key in _DOMAIN},
+        kinds=frozenset(int(kind) for kind in spans["kinds"]),
+        layouts=frozenset((int(tp), int(ep), int(dp)) for tp, ep, dp in spans["layouts"]),
     )
+
+
+def _rows(observations: Sequence[Mapping[str, Any]], name: str) -> tuple[CalibrationRow, ...]:
+    own = ("fitted_s", "residual_frac")
+    try:
+        return tuple(
+            CalibrationRow({key: value for key, value in entry.items() if key not in own}, float(entry["fitted_s"]))
+            for entry in observations
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _damaged(name, "observations") from error
+
+
+def _accept_points(entries: Sequence[Mapping[str, Any]], name: str) -> tuple[AcceptPoint, ...]:
+    try:
+        return tuple(AcceptPoint.model_validate(entry) for entry in entries)
+    except (TypeError, ValidationError) as error:
+        raise _damaged(name, "accept_points") from error
+
+
+def _damaged(name: str, field: str) -> InputError:
+    return InputError([Problem("cannot be read", file=name, field=field, hint="write the file again: plan-config fit")])

@@ -22,7 +22,7 @@ from planner.domain import (
     WeightDtype,
     bytes_per_param,
 )
-from planner.estimate.step_cost.kernels import FloatArray, KernelTable, bilinear, interpolate_log, monotone
+from planner.estimate.step_cost.kernels import FloatArray, KernelTable, at_point, interpolate_log, monotone
 
 __all__ = ["BANDWIDTH_FRAC", "KERNEL_FLOOR_S", "TOKENS", "KernelCurves", "MoeCurve"]
 
@@ -82,6 +82,8 @@ class KernelCurves:
         self.table = table
         self.framework = framework
         self.drafter = drafter
+        self._products: dict[tuple[float, float, WeightDtype], FloatArray] = {}
+        self._log_grids: dict[WeightDtype, tuple[FloatArray, FloatArray, FloatArray]] = {}
         self._moe: dict[tuple[int, int], MoeCurve] = {}
         self._dense: dict[tuple[int, int], tuple[FloatArray, FloatArray]] = {}
         self._comm: dict[tuple[str, int, bool], FloatArray] = {}
@@ -108,13 +110,21 @@ class KernelCurves:
         return self.table is not None and self.table.get("gemm", "bfloat16") is not None
 
     def _gemm(self, n: float, k: float, dtype: WeightDtype) -> FloatArray:
-        """Seconds of one product (m x k) (k x n) over :data:`TOKENS` as m."""
+        """Seconds of one product (m x k) (k x n) over :data:`TOKENS` as m. Layouts share most of their products."""
+        key = (n, k, dtype)
+        if key not in self._products:
+            self._products[key] = self._product(n, k, dtype)
+        return self._products[key]
+
+    def _product(self, n: float, k: float, dtype: WeightDtype) -> FloatArray:
         grid = self.table.get("gemm", _TABLE_DTYPE[dtype]) if self.table is not None else None
         if grid is None:
             n_bytes = n * k * bytes_per_param(dtype) + TOKENS * (n + k) * 2
             return self.roofline(n_bytes, 2.0 * TOKENS * n * k, self._flop_per_s(dtype))
+        if dtype not in self._log_grids:
+            self._log_grids[dtype] = (np.log(grid.latency_s), np.log(grid.axes[1]), np.log(grid.axes[2]))
         m_axis, n_axis, k_axis = grid.axes
-        logs = bilinear(np.log(grid.latency_s), np.log(n_axis), np.log(k_axis), math.log(n), math.log(k))
+        logs = at_point(*self._log_grids[dtype], math.log(n), math.log(k))
         # Beyond the table the work is in proportion to the weights.
         beyond = max(n / n_axis[-1], 1.0) * max(k / k_axis[-1], 1.0)
         return np.asarray(beyond * interpolate_log(m_axis, monotone(np.exp(logs)), TOKENS))

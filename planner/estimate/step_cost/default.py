@@ -10,7 +10,7 @@ import numpy as np
 from planner.domain import DrafterProfile, HardwareProfile, ModelProfile, Provenance
 from planner.estimate.step_cost.calibration import Calibration, read_calibration
 from planner.estimate.step_cost.costs import KernelCosts
-from planner.estimate.step_cost.kernels import KernelTable, decode_table
+from planner.estimate.step_cost.kernels import FloatArray, KernelTable, decode_table
 from planner.estimate.step_cost.model import StepCostModel
 from planner.estimate.step_cost.parameters import PARAMETER_NAMES, ParameterPosterior
 
@@ -21,6 +21,7 @@ __all__ = [
     "kernel_table",
     "packaged_calibration",
     "uncalibrated_model",
+    "updated_posterior",
 ]
 
 _PRIOR = "prior"
@@ -79,15 +80,27 @@ def base_posterior(framework: str, fitted: ParameterPosterior | None = None) -> 
     """Parameters before any calibration: the fit of the InferenceX rows (or ``fitted``), widened by what differs
     between deployments."""
     fitted = fitted or _calibration(_PRIOR).posterior
-    mean, covariance = fitted.mean.copy(), fitted.covariance.copy()
-    for name, sd in _TRANSFER_SD.items():
-        i = PARAMETER_NAMES.index(name)
-        covariance[i, i] += sd**2
+    mean, covariance = fitted.mean.copy(), _transferred(fitted)
     if framework == "sglang":
         i = PARAMETER_NAMES.index("request_host_s")
         covariance[i, :] = covariance[:, i] = 0.0
         mean[i], covariance[i, i] = _SGLANG_REQUEST_HOST[0], _SGLANG_REQUEST_HOST[1] ** 2
     return ParameterPosterior(mean, covariance, _RESIDUAL_FRAC[framework])
+
+
+def _transferred(posterior: ParameterPosterior) -> FloatArray:
+    """Its covariance, widened by what differs between deployments."""
+    covariance = posterior.covariance.copy()
+    for name, sd in _TRANSFER_SD.items():
+        i = PARAMETER_NAMES.index(name)
+        covariance[i, i] += sd**2
+    return covariance
+
+
+def updated_posterior(calibration: Calibration) -> ParameterPosterior:
+    """What a calibration of the same system and model says of another box of it: the start of the next fit."""
+    posterior = calibration.posterior
+    return ParameterPosterior(posterior.mean.copy(), _transferred(posterior), posterior.residual_frac)
 
 
 def uncalibrated_model(

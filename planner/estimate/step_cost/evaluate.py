@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 
 from planner.domain import Estimate, ModelProfile
@@ -80,47 +81,73 @@ def corners_known(rows: Sequence[Row], hw: str, model: str | ModelProfile) -> Er
 
 def evaluate_step_cost() -> list[AccuracyRow]:
     """Rows of the accuracy table, each a leave-out figure; nothing here is in-sample."""
-    goals = {"b200": ("Blackwell", 0.10), "h200": ("Hopper", 0.20)}
-    left_out = "; ".join(f"{part}: {why}" for part, why in EXCLUDED)
     rows: list[AccuracyRow] = []
+    pooled: Errors = ([], [])
+
+    def add(group: str, found: Errors, *, goal: float | None = None, note: str = "", counts: bool = True) -> None:
+        errors, inside = found
+        if counts:
+            pooled[0].extend(errors)
+            pooled[1].extend(inside)
+        rows.append(accuracy_row(group, errors, inside=inside, goal_mape=goal, note=note))
+
+    goals = {"b200": ("Blackwell", 0.10), "h200": ("Hopper", 0.20)}
+    left_out = "left out: " + "; ".join(f"{part}: {why}" for part, why in EXCLUDED)
     for with_excluded in (False, True):
         tail = ", excluded rows put back" if with_excluded else ""
         note = left_out if not with_excluded else "the rows named above count as they are listed"
         for system in TPOT_SYSTEMS:
             family, goal = goals[system]
-            errors, inside = leave_gpu_out(system, with_excluded=with_excluded)
-            group = f"autoregressive TPOT, {system} left out ({family}){tail}"
-            limit = None if with_excluded else goal
-            rows.append(accuracy_row(group, errors, inside=inside, goal_mape=limit, note=note))
-        pairs = [two_points_known(system, with_excluded=with_excluded) for system in TPOT_SYSTEMS]
-        rows.append(
-            accuracy_row(
-                f"autoregressive TPOT, lowest and highest C known{tail}",
-                [error for errors, _ in pairs for error in errors],
-                inside=[hit for _, inside in pairs for hit in inside],
-                goal_mape=None if with_excluded else 0.045,
+            add(
+                f"autoregressive TPOT, {system} left out ({family}){tail}",
+                leave_gpu_out(system, with_excluded=with_excluded),
+                goal=None if with_excluded else goal,
                 note=note,
+                counts=not with_excluded,
             )
+        pairs = [two_points_known(system, with_excluded=with_excluded) for system in TPOT_SYSTEMS]
+        add(
+            f"autoregressive TPOT, lowest and highest C known{tail}",
+            _joined(pairs),
+            goal=None if with_excluded else 0.045,
+            note=note,
+            counts=not with_excluded,
         )
-    errors, inside = corners_known(round_rows(), "h100", quoted_model("qwen3-4b"))
-    note = "6 of the 14 measured points between the corners (quoted); on all 14 see docs/step_cost.md"
-    rows.append(
-        accuracy_row(
-            "round time on a (C, q_len) grid, 4 corners known", errors, inside=inside, goal_mape=0.045, note=note
-        )
+    add(
+        "round time on a (C, q_len) grid, 4 corners known",
+        corners_known(round_rows(), "h100", quoted_model("qwen3-4b")),
+        goal=0.045,
+        note="6 of the 14 measured points between the corners (quoted); on all 14 see docs/step_cost.md",
     )
-    errors, inside = [], []
-    for model_id, measured in autoregressive_rows().items():
-        more = _compare(fit_step_cost(hw="b200", model=quoted_model(model_id)), measured)
-        errors, inside = errors + more[0], inside + more[1]
-    note = "Qwen3-4B, 8B, Coder-30B-A3B on one B200 with SGLang (DFlash Table 3): models that no fit has seen"
-    rows.append(
-        accuracy_row("autoregressive step of other models, nothing calibrated", errors, inside=inside, note=note)
+    add(
+        "autoregressive step of other models, nothing calibrated",
+        _joined(
+            [
+                _compare(fit_step_cost(hw="b200", model=quoted_model(model_id)), measured)
+                for model_id, measured in autoregressive_rows().items()
+            ]
+        ),
+        note="Qwen3-4B, 8B, Coder-30B-A3B on one B200 with SGLang (DFlash Table 3): models that no fit has seen",
     )
     fit = fit_step_cost(field_rows(), hw="b300", model=_MODEL, drafter="kimi-k2.6-dflash", noise_frac=0.06)
-    errors, inside = _compare(fit, field_rows(role="predict"))
-    rows.append(accuracy_row("eager step, FN-08 and FN-14, from FN-01 to FN-03", errors, inside=inside))
+    add("eager step, FN-08 and FN-14, from FN-01 to FN-03", _compare(fit, field_rows(role="predict")))
+    note = "excluded rows left out; the rows of one configuration err together, so that these are few independent cases"
+    add("step cost, 90 % interval, all of the above pooled", pooled, note=note, counts=False)
+    rows.append(_timing_row())
     return rows
+
+
+def _joined(parts: Sequence[Errors]) -> Errors:
+    return [error for errors, _ in parts for error in errors], [hit for _, inside in parts for hit in inside]
+
+
+def _timing_row() -> AccuracyRow:
+    rows = tpot_rows("b200")[:10]
+    start = time.perf_counter()
+    fit_step_cost(rows, hw="b200", model=_MODEL)
+    elapsed = time.perf_counter() - start
+    group, note = "step cost, time of a fit of 10 observations", f"{elapsed:.2f} s here"
+    return AccuracyRow(group, 10, None, None, None, None, "under 1 s", elapsed < 1.0, note)
 
 
 def launch_bounds_s() -> list[tuple[str, tuple[float, float]]]:

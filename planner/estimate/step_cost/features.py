@@ -84,19 +84,20 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
     eager = ~batch.cuda_graph | (per_rank > batch.cuda_graph_max_bs)
     captured = np.where(eager, per_rank, captured_batch(per_rank, speculative, batch.cuda_graph_max_bs))
     code = (batch.tp_size * 64 + batch.ep_size) * 64 + batch.attention_dp_size
-    code = (code * 2 + eager) * 4 + np.round(batch.kv_bytes_per_element)
+    code = code * 4 + np.round(batch.kv_bytes_per_element)
     grounds: dict[str, Provenance] = {}
-    for value in np.unique(code):
+    for value in sorted(set(code.tolist())):
         rows = np.flatnonzero(code == value)
         first = rows[0]
         tp, ep, dp = (int(column[first]) for column in (batch.tp_size, batch.ep_size, batch.attention_dp_size))
-        graph = not bool(eager[first])
         kv_bytes = float(batch.kv_bytes_per_element[first])
         tokens = captured[rows] * batch.q_len[rows] * dp
         moe, spread[rows], beyond = costs.moe_s(tokens, tp, ep)
         columns[rows, _I["moe_scale"]] = moe
         columns[rows, _I["dense_scale"]] = costs.dense_s(tokens, tp, dp)
-        columns[rows, _I["comm_scale"]] = costs.comm_s(tokens, tp, dp, graph=graph)
+        for graph in (True, False):
+            where = eager[rows] != graph
+            columns[rows[where], _I["comm_scale"]] = costs.comm_s(tokens[where], tp, dp, graph=graph)
         attention, far = costs.attention_s(captured[rows], batch.context_tok[rows], tp, dp, kv_bytes)
         columns[rows, _I["attention_scale"]] = attention
         read = costs.kv_read_s(captured[rows], batch.context_tok[rows], tp, dp, kv_bytes)

@@ -30,9 +30,9 @@ def fit_posterior(
     """Posterior of the parameters given measured steps.
 
     The likelihood is normal with a relative error whose size is estimated with ``noise_frac`` as its prior guess (worth
-    twelve observations); the prior is ``start``. The mean and covariance are those of the normal posterior cut at the
-    bounds, from Gibbs sampling with a fixed seed (cutting matters: one point cannot tell a term for each request from a
-    term for each token, and neither can be below zero).
+    twelve observations); the prior is ``start``, widened where these runs lie far outside what it allows. The mean and
+    covariance are those of the normal posterior cut at the bounds, from Gibbs sampling with a fixed seed (cutting
+    matters: one point cannot tell a term for each request from a term for each token, and neither can be below zero).
 
     Args:
         features: design matrices.
@@ -49,7 +49,8 @@ def fit_posterior(
     movable[_NVLS] = False
     y = np.concatenate([np.asarray(values, float) for values in step_s])
     theta = np.clip(start.mean, low, high)
-    prior_precision = np.linalg.inv(start.covariance[np.ix_(movable, movable)])
+    prior = _widened(features, y, start, movable, noise_frac)
+    prior_precision = np.linalg.inv(prior)
     root = np.linalg.cholesky(prior_precision).T
     noise = noise_frac
     precision, moment = prior_precision, prior_precision @ start.mean[movable]
@@ -72,6 +73,30 @@ def fit_posterior(
     fixed_sd = np.where(movable, 0.0, np.sqrt(np.diag(start.covariance)))
     full_covariance += np.diag(fixed_sd**2)
     return ParameterPosterior(full_mean, full_covariance, noise)
+
+
+def _widened(
+    features: Sequence[Features],
+    y: FloatArray,
+    start: ParameterPosterior,
+    movable: NDArray[np.bool_],
+    noise_frac: float,
+) -> FloatArray:
+    """Covariance of the movable parameters before the fit; widened where the prior is wrong about these runs.
+
+    The prior says how the measurements should scatter about its own prediction. Where they lie further out than in one
+    of a hundred cases, it is of another kind of deployment: its covariance is scaled by the mean square of the scatter,
+    so that the runs speak. Without this a fit of few runs would call them noise.
+    """
+    from scipy.special import gammaincinv
+
+    covariance = start.covariance[np.ix_(movable, movable)]
+    x = np.concatenate([_scaled(f, start.mean) for f in features])
+    expected = x[:, movable] @ covariance @ x[:, movable].T + np.diag((noise_frac * y) ** 2)
+    off = y - x @ start.mean
+    square = float(off @ np.linalg.solve(expected, off)) / y.size
+    allowed = 2.0 * float(gammaincinv(y.size / 2.0, 0.99)) / y.size
+    return covariance * (square if square > allowed else 1.0)
 
 
 def _scaled(features: Features, theta: FloatArray) -> FloatArray:

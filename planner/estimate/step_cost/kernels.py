@@ -19,6 +19,7 @@ __all__ = [
     "FloatArray",
     "Grid",
     "KernelTable",
+    "at_point",
     "bilinear",
     "decode_table",
     "encode_table",
@@ -55,12 +56,10 @@ def _fill(values: FloatArray, axis_values: FloatArray, axis: int) -> FloatArray:
     """Replace NaN along one axis by interpolation in log-log; a line without any value stays NaN."""
     moved = np.moveaxis(values, axis, -1)
     flat = moved.reshape(-1, moved.shape[-1]).copy()
-    for line in flat:
-        known = np.isfinite(line)
-        if known.any() and not known.all():
-            line[~known] = np.exp(
-                np.interp(np.log(axis_values[~known]), np.log(axis_values[known]), np.log(line[known]))
-            )
+    finite = np.isfinite(flat)
+    for row in np.flatnonzero(finite.any(axis=1) & ~finite.all(axis=1)):
+        line, known = flat[row], finite[row]
+        line[~known] = np.exp(np.interp(np.log(axis_values[~known]), np.log(axis_values[known]), np.log(line[known])))
     return np.moveaxis(flat.reshape(moved.shape), -1, axis)
 
 
@@ -146,8 +145,9 @@ class _LazyGrids(Mapping[str, Grid]):
             shape = tuple(axis.size for axis in axes)
             raw = self._codes[start : start + int(np.prod(shape))].astype(float).reshape(shape)
             values = np.where(raw > 0, 2.0 ** ((raw - 1) / _CODES_PER_OCTAVE - 1.0) * 1e-6, np.nan)
-            for axis, axis_values in enumerate(axes):
-                values = _fill(values, axis_values, axis)
+            if not raw.all():
+                for axis, axis_values in enumerate(axes):
+                    values = _fill(values, axis_values, axis)
             values.setflags(write=False)
             self._decoded[key] = Grid(axes, values)
         return self._decoded[key]
@@ -168,6 +168,23 @@ def decode_table(arrays: Mapping[str, NDArray[np.generic]]) -> KernelTable:
     axes = [np.asarray(axis, dtype=float) for axis in header["axes"]]
     grids = _LazyGrids(axes, header["grids"], np.asarray(arrays["codes"]))
     return KernelTable(system=header["system"], grids=grids, source=header["source"])
+
+
+def at_point(values: FloatArray, x_axis: FloatArray, y_axis: FloatArray, x: float, y: float) -> FloatArray:
+    """:func:`bilinear` at one point."""
+    i, i_next, u = _place(x_axis, x)
+    j, j_next, v = _place(y_axis, y)
+    low = values[..., i, j] * (1 - v) + values[..., i, j_next] * v
+    high = values[..., i_next, j] * (1 - v) + values[..., i_next, j_next] * v
+    return np.asarray(low * (1 - u) + high * u)
+
+
+def _place(axis: FloatArray, at: float) -> tuple[int, int, float]:
+    """Indices of the neighbours of ``at`` on an axis, and its part of the way between them, 0 to 1."""
+    i = min(max(int(np.searchsorted(axis, at, side="right")) - 1, 0), max(axis.size - 2, 0))
+    following = min(i + 1, axis.size - 1)
+    width = float(axis[following] - axis[i]) if following > i else 1.0
+    return i, following, min(max((at - float(axis[i])) / width, 0.0), 1.0)
 
 
 def bilinear(

@@ -111,7 +111,7 @@ def _shared(settings: Mapping[str, Any], clients: float) -> dict[str, Any]:
 
 
 def _server_settings(server: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``/server_info`` says, under the names of a row. ``q_len`` is None where speculation does not say its own."""
+    """What ``/server_info`` says, under the names of a row; ``q_len`` is None where speculation does not say it."""
     algorithm, topk = server.get("speculative_algorithm"), server.get("speculative_eagle_topk")
     budget = server.get("speculative_ddtree_budget")
     graphs = server.get("cuda_graph_config")
@@ -142,10 +142,28 @@ def _server_settings(server: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _tok_ms(record: Mapping[str, Any], tpot_ms: float, output_tok: float) -> float:
+    """Milliseconds for each token after the first, over all tokens."""
+    whole, first = record.get("mean_e2e_latency_ms"), record.get("mean_ttft_ms")
+    if isinstance(whole, (int, float)) and isinstance(first, (int, float)) and whole > first and output_tok > 1:
+        return float(whole - first) / (output_tok - 1.0)
+    return tpot_ms
+
+
+def _served(server: object) -> str | None:
+    """What a server says that it serves; its device too where that is no GPU."""
+    if not isinstance(server, Mapping) or not server.get("model_path"):
+        return None
+    device = server.get("device")
+    return str(server["model_path"]) + (f" on a {device}" if device in ("cpu", "xpu", "hpu", "npu") else "")
+
+
 def row_of_benchmark(record: Mapping[str, Any], *, name: str = "record", line: int | None = None) -> dict[str, object]:
     """One JSON line of ``sglang.benchmark.serving`` as a row; the launch is read from its ``server_info``.
 
-    The client counts from the first token, so that mean TPOT x accept length is the step with its share of prefills.
+    The client counts from the first token: time per token x accept length is the step with its share of prefills. Time
+    per token is that of all tokens together, (mean end-to-end - mean TTFT) / (mean output - 1), where the record has
+    them: the mean of the requests' own TPOT lets short outputs, whose last step is partly used, weigh too much.
     Fewer requests than clients, or a server that runs fewer, count as that many.
 
     Raises:
@@ -180,7 +198,8 @@ def row_of_benchmark(record: Mapping[str, Any], *, name: str = "record", line: i
     accept_len = float(accept) if drafted and accept else 1.0
     version = server.get("version", "") if isinstance(server, Mapping) else ""
     row: dict[str, object] = {
-        "id": record.get("tag") or name,
+        "id": record.get("tag") or None,
+        "model": _served(server),
         "engine_version": f"sglang {version}".strip(),
         **_shared(settings, clients),
         "context_tok": max(inputs / completed, 1.0),
@@ -188,6 +207,6 @@ def row_of_benchmark(record: Mapping[str, Any], *, name: str = "record", line: i
         "accept_len": accept_len,
         "rounds": max(1, round(outputs / accept_len)) if drafted else None,
         "bonus_counted": True if drafted else None,
-        "step_s": tpot_ms / 1e3 * accept_len,
+        "step_s": _tok_ms(record, tpot_ms, outputs / completed) / 1e3 * accept_len,
     }
     return {key: value for key, value in row.items() if value is not None}

@@ -84,6 +84,21 @@ class StepDomain:
             layouts=frozenset(zip(*sizes, strict=True)),
         )
 
+    def joined(self, other: StepDomain) -> StepDomain:
+        """The span of both."""
+
+        def span(name: str) -> tuple[float, float]:
+            mine, theirs = getattr(self, name), getattr(other, name)
+            return min(mine[0], theirs[0]), max(mine[1], theirs[1])
+
+        return StepDomain(
+            running=span("running"),
+            q_len=span("q_len"),
+            context_tok=span("context_tok"),
+            kinds=self.kinds | other.kinds,
+            layouts=self.layouts | other.layouts,
+        )
+
     def new_kind(self, batch: StepBatch) -> NDArray[np.bool_]:
         """Rows whose kind of step was not measured, (n,)."""
         return ~np.isin(batch.speculation, sorted(self.kinds))

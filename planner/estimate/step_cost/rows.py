@@ -15,7 +15,17 @@ from planner.errors import InputError, Problem, nearest_hint
 from planner.estimate.step_cost.batch import SPECULATION_KINDS, StepBatch, attention_backend_code
 from planner.estimate.step_cost.kernels import FloatArray
 
-__all__ = ["ROW_DEFAULTS", "ROW_FIELDS", "RowGroup", "default_tp_size", "framework_of", "place_of", "read_rows", "row_name"]
+__all__ = [
+    "ACCEPT_FIELDS",
+    "ROW_DEFAULTS",
+    "ROW_FIELDS",
+    "RowGroup",
+    "default_tp_size",
+    "framework_of",
+    "place_of",
+    "read_rows",
+    "row_name",
+]
 
 ROW_DEFAULTS: Mapping[str, str] = {
     "engine_version": "SGLang",
@@ -40,7 +50,10 @@ ROW_DEFAULTS: Mapping[str, str] = {
 }
 """Fields of a row and what an absent one means."""
 
-ROW_FIELDS = frozenset({*ROW_DEFAULTS, "step_s", "id", "source", "note", "file", "line"})
+ACCEPT_FIELDS = ("topk", "rounds", "domain", "temperature", "bonus_counted")
+"""What a row may say of its accept length beside ``accept_len``."""
+
+ROW_FIELDS = frozenset({*ROW_DEFAULTS, *ACCEPT_FIELDS, "step_s", "id", "source", "note", "file", "line"})
 """``file`` and ``line`` say where a row was read: faults are reported there."""
 
 _DTYPES = {
@@ -93,6 +106,9 @@ _MEANT = {
     "tpot_ms": "step_s, in seconds",
 }
 """Names that other tools use: reading past them would mean a default where a value was given."""
+
+_NEVER_EMPTY = ("concurrency", "step_s")
+"""A NaN here is a measurement that went wrong, not a cell that was left empty."""
 
 _FIT_FRAC = 0.8
 """Weights above this share of one GPU's memory need more than one."""
@@ -171,12 +187,10 @@ class _Reader:
         """Whether the row does not say: no such key, None, an empty text, or the NaN of a table's empty cell."""
         value = self.row.get(field)
         if isinstance(value, float) and math.isnan(value):
-            return True
+            return field not in _NEVER_EMPTY
         return value is None or (isinstance(value, str) and not value.strip())
 
-    def number(
-        self, field: str, default: float, low: float, *, high: float = math.inf, whole: bool = False
-    ) -> float:
+    def number(self, field: str, default: float, low: float, *, high: float = math.inf, whole: bool = False) -> float:
         if self.absent(field):
             return default
         raw = self.row[field]
@@ -316,7 +330,8 @@ def _read_row(
 
 def _accept_len(reader: _Reader, q_len: float, drafter: DrafterProfile | None) -> float:
     """Tokens of one step: never more than the step verifies, nor than the drafter's block."""
-    value = reader.number("accept_len", min(q_len, 4.0), 1)
+    without_bonus = not reader.absent("accept_len") and not reader.flag("bonus_counted", True)
+    value = reader.number("accept_len", min(q_len, 4.0), 0 if without_bonus else 1) + without_bonus
     cap = min(q_len, float(drafter.block_size)) if drafter is not None and q_len > 1 else q_len
     if value > cap:
         reader.fault(
@@ -324,7 +339,7 @@ def _accept_len(reader: _Reader, q_len: float, drafter: DrafterProfile | None) -
             f"{value:g} is above its cap of {cap:g} (q_len {q_len:g}"
             + (f", block of {drafter.block_size}" if drafter is not None and cap < q_len else "")
             + ")",
-            "q_len counts the root (budget + 1); accept_len counts the bonus token once",
+            "q_len counts the root (budget + 1), accept_len the bonus token once: with speculation off it is 1",
         )
         return cap
     return value

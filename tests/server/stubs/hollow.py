@@ -26,7 +26,7 @@ class Anything:
 class HollowModule(types.ModuleType):
     """A package whose attributes are Anything."""
 
-    __path__: list[str] = []
+    __path__ = ()
 
     def __getattr__(self, name):
         if name.startswith("__"):

@@ -1,8 +1,10 @@
 """Stands for SGLang's compiled CPU kernels (they need AVX512). A dense Llama calls none of them.
 
-NGRAM speculation needs four to get as far as its first verify step; they are written here in plain torch. Any other
+NGRAM speculation needs a few to get as far as its first verify step; they are written here in plain Python. Any other
 kernel raises when it is called.
 """
+
+import ctypes
 
 import torch
 
@@ -25,6 +27,14 @@ def assign_extend_cache_locs_cpu(req_indices, pool, start, end, out, pool_len):
     ]
     joined = torch.cat(parts)
     out[: joined.numel()] = joined.to(out.dtype)
+
+
+def copy_all_layer_kv_cache_cpu(addresses, strides, target, source):
+    """Moves cache rows of every layer; all rows are read before one is written."""
+    for address, stride in zip(addresses.tolist(), strides.tolist(), strict=True):
+        rows = [ctypes.string_at(address + row * stride, stride) for row in source.tolist()]
+        for row, content in zip(target.tolist(), rows, strict=True):
+            ctypes.memmove(address + row * stride, content, stride)
 
 
 def __getattr__(name):

@@ -56,7 +56,7 @@ class _Managed:
             try:
                 state = self.form.state()
             except HostLostError:
-                self._ending = Ending(lost=True)
+                self._ending = Ending(lost=True, remote=True)
             else:
                 if not state.running:
                     self._ending = Ending(code=state.code)

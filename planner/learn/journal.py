@@ -1,0 +1,111 @@
+"""What a sweep has done so far, on disk after every step: kill -9 loses at most the launch that was running.
+
+One JSON line for each event, flushed to the disk before the next step begins. A line that was cut in the middle is the
+last one and says nothing; it is left out when the journal is read and overwritten when it is written again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from planner.errors import InputError, Problem
+from planner.learn.trial import Result, Trial
+
+__all__ = ["Journal", "open_journal"]
+
+SCHEMA_VERSION = 1
+
+
+class Journal:
+    """Finished trials of one sweep, in order, with repeats."""
+
+    def __init__(
+        self, path: Path, stream: IO[str], header: dict[str, Any], finished: list[tuple[Trial, Result]]
+    ) -> None:
+        self.path = path
+        self.header = header
+        self.finished = finished
+        self._stream = stream
+
+    def started(self, trial: Trial, *, why: str) -> None:
+        """Notes that a trial begins."""
+        self._write({"event": "started", "trial": trial.model_dump(mode="json"), "why": why})
+
+    def ended(self, trial: Trial, result: Result) -> None:
+        """Notes what came of it. After this line the trial is never run again for the same reason."""
+        self._write(
+            {"event": "ended", "trial": trial.model_dump(mode="json"), "result": result.model_dump(mode="json")}
+        )
+        self.finished.append((trial, result))
+
+    def results_of(self, trial_id: str) -> list[Result]:
+        """Every result of one trial."""
+        return [result for trial, result in self.finished if trial.id == trial_id]
+
+    def _write(self, event: dict[str, Any]) -> None:
+        self._stream.write(json.dumps(event, ensure_ascii=False) + "\n")
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+
+
+@contextmanager
+def open_journal(path: Path, *, header: dict[str, Any]) -> Iterator[Journal]:
+    """The journal at ``path``, new or continued; held by one process at a time.
+
+    Args:
+        header: what the sweep is about (hardware, model, kind). A journal of something else is refused.
+
+    Raises:
+        InputError: another process holds it, it is no journal, or it is about something else.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError([Problem("another run holds it", file=str(path), hint="wait for it or stop it")]) from None
+        stream.seek(0)
+        whole, good_bytes = _read(stream, str(path))
+        finished: list[tuple[Trial, Result]] = []
+        stream.truncate(good_bytes)
+        stream.seek(0, os.SEEK_END)
+        if whole:
+            found = whole[0]
+            if found.get("event") != "sweep" or found.get("schema_version") != SCHEMA_VERSION:
+                raise InputError([Problem("not a journal of this version", file=str(path), hint="name another file")])
+            if found.get("about") != header:
+                problem = f"is about {json.dumps(found.get('about'))}, not {json.dumps(header)}"
+                raise InputError([Problem(problem, file=str(path), hint="name another file, or delete this one")])
+            for event in whole[1:]:
+                if event.get("event") == "ended":
+                    finished.append((Trial.model_validate(event["trial"]), Result.model_validate(event["result"])))
+        journal = Journal(path, stream, header, finished)
+        if not whole:
+            journal._write({"event": "sweep", "schema_version": SCHEMA_VERSION, "about": header})
+        yield journal
+
+
+def _read(stream: IO[str], name: str) -> tuple[list[dict[str, Any]], int]:
+    """Events of all complete lines, and the bytes that they take."""
+    events: list[dict[str, Any]] = []
+    good_bytes = 0
+    lines = stream.read().splitlines(keepends=True)
+    for number, line in enumerate(lines, start=1):
+        cut = not line.endswith("\n")
+        try:
+            event = json.loads(line)
+        except ValueError:
+            if number == len(lines):
+                break
+            raise InputError([Problem("not a line of a journal", file=name, line=number)]) from None
+        if cut or not isinstance(event, dict):
+            break
+        events.append(event)
+        good_bytes += len(line.encode("utf-8"))
+    return events, good_bytes

@@ -1,0 +1,66 @@
+"""Generated parts of the documentation are what the planner says now (``python -m benchmarks.refresh_docs`` mends)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from docs_pages import ROOT, matches, run_command
+
+import planner
+from benchmarks.plan_table import plan_row
+from benchmarks.refresh_docs import between, command_table, page_list, reproduction_tables
+from planner.domain import Candidate, Plan
+
+DOCS = ROOT / "docs"
+
+
+def test_the_reproduction_tables_are_what_the_command_prints(tmp_path):
+    code, printed = run_command(("reproduce",), tmp_path)
+    assert code == 0
+    assert between(DOCS / "reproduction.md", "reproduce") == "\n".join(printed) + "\n" == reproduction_tables()
+
+
+def test_the_readme_lists_every_command():
+    assert between(ROOT / "README.md", "commands") == command_table()
+
+
+def test_the_index_lists_every_page():
+    assert between(DOCS / "index.md", "pages") == page_list()
+
+
+@pytest.mark.parametrize(("hw", "c"), [("b300", 1), ("b300", 64), ("b300", 256), ("rtx_pro_6000", 32)])
+def test_rows_of_the_plan_table_are_fresh(hw: str, c: int):
+    """A few rows stand for all: the page is written as a whole."""
+    part = between(DOCS / "plan_table.md", "plan-table")
+    section = part[part.index(f"### {hw}\n") :]
+    plan = planner.plan(hw, c)
+    assert plan_row(c, plan) in section.split("\n### ")[0].splitlines()
+    assert all(limit.margin_frac is None or limit.margin_frac >= 0 for limit in plan.binding)
+
+
+def test_the_keys_that_the_plan_page_names_exist():
+    text = (DOCS / "plan.md").read_text(encoding="utf-8")
+    paragraph = text[text.index("JSON keys:") : text.index("## Exit codes")]
+    named = set(re.findall(r"`(\w+)`", paragraph))
+    assert named <= {"argv", "env"} | Plan.model_fields.keys() | Candidate.model_fields.keys()
+    assert named >= Candidate.model_fields.keys() - {"allreduce_fusion", "mem_fraction_static"}
+
+
+@pytest.mark.parametrize(
+    ("shown", "same"),
+    [
+        (("a", "b", "c"), True),
+        (("a", "..."), True),
+        (("...", "c"), True),
+        (("a", "...", "c"), True),
+        (("...", "b", "..."), True),
+        (("a", "...", "a", "b", "c"), False),
+        (("a", "c"), False),
+        (("b", "..."), False),
+        (("...", "d", "..."), False),
+    ],
+)
+def test_abridged_output_matches(shown: tuple[str, ...], same: bool):
+    """Guards the guard: an abridgement that accepts everything would let every page go stale."""
+    assert matches(shown, ["a", "b", "c"]) is same
