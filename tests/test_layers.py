@@ -13,7 +13,7 @@ import planner
 ROOT = Path(planner.__file__).parent
 
 ROOMS = (
-    ("errors", "units", "version"),
+    ("_lazy", "errors", "units", "version"),
     ("domain",),
     ("data",),
     ("estimate",),
@@ -25,6 +25,7 @@ ROOMS = (
     ("api",),
     ("render",),
     ("launch",),
+    ("learn",),
     ("cli",),
 )
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
@@ -39,6 +40,8 @@ ONLY_IN = {
     "sqlite3": ("launch",),
 }
 NEVER = ("torch", "sglang")
+RUN_BY_THE_SERVERS_PYTHON = ("launch/probe.py",)
+"""Scripts that the launcher hands to the interpreter of the server: they may import the engine."""
 
 
 def modules() -> list[Path]:
@@ -47,7 +50,7 @@ def modules() -> list[Path]:
 
 def room_of(path: Path) -> str:
     first = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    return "planner" if first in ("__init__", "_lazy") else first
+    return "planner" if first == "__init__" else first
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
@@ -65,7 +68,7 @@ def test_a_module_imports_only_from_rooms_above(path: Path) -> None:
     faults = []
     for line, name in imports(path):
         parts = name.split(".")
-        if parts[0] in NEVER:
+        if parts[0] in NEVER and path.relative_to(ROOT).as_posix() not in RUN_BY_THE_SERVERS_PYTHON:
             faults.append(f"{path.name}:{line}: {name} is imported nowhere: planning runs without it")
         if parts[0] in ONLY_IN and room not in ONLY_IN[parts[0]]:
             faults.append(f"{path.name}:{line}: {parts[0]} belongs to {', '.join(ONLY_IN[parts[0]])}")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from planner._record import record
 from planner.errors import InputError, Problem
 
 __all__ = ["KeyPath", "TomlSource", "parse_toml", "read_toml"]
@@ -21,7 +21,7 @@ _KEY = re.compile(r"""^\s*("[^"]*"|'[^']*'|[A-Za-z0-9_.\-]+)\s*=""")
 KeyPath = tuple[str | int, ...]
 
 
-@dataclass(frozen=True)
+@record()
 class TomlSource:
     """Parsed TOML that knows the line of every key that starts a line."""
 

@@ -7,12 +7,13 @@ whether the row is allowed. The whole space is their product, shape ``(n, m, k)`
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.domain.launch import Candidate, Speculation
 
 __all__ = ["CandidateTable", "SizeTable"]
@@ -24,7 +25,7 @@ Bools = NDArray[np.bool_]
 SPECULATION_BY_CODE = (Speculation.OFF, Speculation.CHAIN, Speculation.TREE)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class SizeTable:
     """Sizing choices, shape ``(m,)`` each."""
 
@@ -40,7 +41,7 @@ class SizeTable:
         return len(self.max_running_requests)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class CandidateTable:
     """Core rows, shape ``(n,)`` each, with the sizing choices they are combined with."""
 

@@ -6,10 +6,10 @@ No SGLang release up to 0.5.23 accepts the algorithm DDTREE; builds that do disa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from planner._record import record
 from planner.domain import Need
 from planner.engine.flag_table import FlagKind, FlagSpec, FlagType
 from planner.errors import InputError, nearest_hint
@@ -61,7 +61,7 @@ class TreeForm(StrEnum):
     NONE = "none"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class DialectFlag:
     """A flag that this build adds to its base version."""
 
@@ -73,7 +73,7 @@ class DialectFlag:
     required: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class Dialect:
     """Facts of one build, each as far as it is known."""
 

@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
+
+from planner._record import record
 
 __all__ = ["FlagKind", "FlagSpec", "FlagTable", "FlagType"]
 
@@ -48,7 +50,7 @@ class FlagType(StrEnum):
     NULLABLE_STR = "nullable_str"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(kw_only=True)
 class FlagSpec:
     """One argument of the parser. A table has some five hundred: no validator stands between them and a command."""
 
@@ -97,7 +99,7 @@ class FlagSpec:
         return replace(self, **changes)
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(kw_only=True)
 class FlagTable:
     """All arguments of one version."""
 

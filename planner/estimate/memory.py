@@ -17,11 +17,10 @@ Formulas
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner._record import record
 from planner.domain import AttentionKind, DrafterProfile, HardwareProfile, ModelProfile, bytes_per_param
 from planner.units import GIB
 
@@ -134,7 +133,7 @@ def kv_capacity_tok(
     return np.maximum(0.0, np.floor(pool / np.asarray(kv_bytes_per_tok, dtype=np.float64)))
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class MemoryParts:
     """Bytes of one rank by part."""
 

@@ -27,7 +27,7 @@ class Hider:
     """``redact`` with a memory of forms that hold no secret.
 
     A server prints the same few lines with other numbers. Which digit stands where changes nothing in what ``redact``
-    finds (its patterns know digits only as a class), so a line with every digit made 0 stands for all lines of its form.
+    finds, as its patterns know digits only as a class. So a line with every digit made 0 stands for all of its form.
     """
 
     def __init__(self) -> None:

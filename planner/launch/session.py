@@ -74,8 +74,6 @@ class Order:
     """Writes observations; raises PlannerError when it cannot."""
     cwd: str | None = None
     identity: Identity = field(default_factory=Identity)
-    keep_serving: Callable[[Session], Awaitable[None]] | None = None
-    """Runs while the server serves (``Then.STAY``), until interrupted."""
 
 
 class Session:
@@ -218,8 +216,6 @@ class Session:
     async def _serve(self) -> None:
         """Until interrupted, or until the server fails."""
         assert self.gate is not None
-        if self.order.keep_serving is not None:
-            await self.order.keep_serving(self)
         while True:
             self.gate.look()
             await asyncio.sleep(self.order.limits.poll_s)

@@ -39,6 +39,8 @@ class ReproducedRow(Protocol):
     @property
     def broken(self) -> tuple[str, ...]: ...
     @property
+    def slow(self) -> tuple[str, ...]: ...
+    @property
     def verdict_right(self) -> bool: ...
     @property
     def tok_per_s(self) -> Estimate | None: ...
@@ -58,7 +60,8 @@ def render_reproduction(rows: Iterable[ReproducedRow]) -> str:
         "|---|---|---|---|---|---|",
     ]
     for row in found:
-        verdict = "allowed" if row.allowed else f"refused: {', '.join(row.broken)}"
+        slow = f", slow: {', '.join(row.slow)}" if row.slow else ""
+        verdict = f"allowed{slow}" if row.allowed else f"refused: {', '.join(row.broken)}"
         right = "yes" if row.verdict_right else "**no**"
         lines.append(f"| {row.run.id} | {row.run.hardware} | {row.what} | {row.run.outcome} | {verdict} | {right} |")
     n_right = sum(row.verdict_right for row in found)
@@ -94,6 +97,7 @@ def reproduction_to_dict(rows: Iterable[ReproducedRow]) -> list[dict[str, Any]]:
             "ran_well": row.run.ok,
             "allowed": row.allowed,
             "broken": list(row.broken),
+            "slow": list(row.slow),
             "verdict_right": row.verdict_right,
             "role": row.run.role or None,
             "measured_tok_per_s": row.run.tok_per_s,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from planner._record import record
 from planner.domain import (
     Candidate,
     Comparison,
@@ -40,7 +40,7 @@ Emit = Callable[[Candidate], tuple[Launch, ...]]
 """Candidate to one launch for each replica."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Grounds:
     """What an answer carries beside the search: where it comes from and what was taken for granted."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from planner._record import record
 
 __all__ = ["Cell"]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Cell:
     """Core row, size and memory fraction."""
 

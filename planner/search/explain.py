@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.domain import BindingLimit, Conflict, Estimate, Limit, Refused
 from planner.domain.describe import describe
 from planner.domain.limit import Consequence, LimitShape, LimitStatus
@@ -24,7 +23,7 @@ Bools = NDArray[np.bool_]
 KV_ID = "KV-CAPACITY"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Alternative:
     """Another way, with what makes it other."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.domain import DrafterProfile, HardwareProfile, Limit, ModelProfile, Workload
 from planner.domain.table import CandidateTable
 from planner.estimate.memory import (
@@ -32,7 +33,7 @@ ConstraintKind = str
 """``limit``, ``request`` (what the user asked), ``memory`` or ``engine``."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Constraint:
     """One named mask, broadcastable to ``(n, m, k)``."""
 
@@ -46,7 +47,7 @@ class Constraint:
     verdict: LimitVerdict | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Constraints:
     """All constraints of a search, in a fixed order."""
 
@@ -100,7 +101,7 @@ def limit_constraint(limit: Limit, table: CandidateTable, context: LimitContext,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class MemoryColumns:
     """Memory of one rank over the space, in bytes."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner._record import record
 from planner.domain import AcceptPoint, Domain, DrafterProfile, HardwareProfile, ModelProfile, Provenance, Workload
 from planner.errors import MissingDataError
 from planner.estimate.acceptance.fit import fit_acceptance
@@ -31,7 +31,7 @@ data (DDTree, arXiv:2604.12989, Table 1: Alpaca against MATH-500). Moves the low
 centre."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class NoDraft:
     """No drafter: every row commits one token a step."""
 
@@ -50,7 +50,7 @@ class NoDraft:
         return np.ones((n_samples, np.asarray(budget).size))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class DrafterAcceptance:
     """Accept length of off, chain and tree rows from one fit, under one workload."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.data.field_notes import FieldRun, field_runs
-from planner.domain import Estimate, Speculation
+from planner.domain import Consequence, Estimate, Speculation
 from planner.domain.describe import draft_words, layout_words
 from planner.engine.dialects import get_dialect
 from planner.engine.version import parse_engine_version
@@ -28,6 +28,9 @@ class Reproduced:
     allowed: bool
     """Whether the planner would offer it."""
     broken: tuple[str, ...]
+    """Limits that refuse it: those whose breaking stops or corrupts a server."""
+    slow: tuple[str, ...]
+    """Limits that it runs against and that only cost speed."""
     verdict_right: bool
     """Allowed exactly when it ran well, and refused by the limits that the notes imply."""
     tok_per_s: Estimate | None
@@ -62,7 +65,8 @@ def _one(run: FieldRun) -> Reproduced:
     subject = load_subject(question)
     dialect = get_dialect(run.candidate.dialect)
     target = Target(dialect, parse_engine_version(dialect.base_version))
-    broken = tuple(limit.id for limit in broken_limits(subject, target, run.candidate))
+    found = broken_limits(subject, target, run.candidate)
+    broken = tuple(limit.id for limit in found if limit.consequence is not Consequence.SLOW)
     implied = {*run.limits, *(LINKED[id_] for id_ in run.limits if id_ in LINKED)}
     estimate, error, inside, missing = None, None, None, None
     if run.tok_per_s is not None:
@@ -78,6 +82,7 @@ def _one(run: FieldRun) -> Reproduced:
         f"max_running_requests {run.candidate.max_running_requests}",
         allowed=not broken,
         broken=broken,
+        slow=tuple(limit.id for limit in found if limit.consequence is Consequence.SLOW),
         verdict_right=set(broken) == implied and (not broken) == run.ok,
         tok_per_s=estimate,
         error_frac=error,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from planner._record import record
 from planner.data import load_drafter, load_hardware, load_limits, load_model, packaged_ids
 from planner.data.field_notes import field_runs
 from planner.domain import Candidate, DrafterProfile, HardwareProfile, Limit, ModelProfile, Workload
@@ -51,7 +52,7 @@ _OPTION = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class WorkloadInput:
     """Traffic as written on the command line."""
 
@@ -86,7 +87,7 @@ class WorkloadInput:
         return cls(**given)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Question:
     """Everything that may be asked of a plan."""
 
@@ -105,7 +106,7 @@ class Question:
     calibration: str | Path | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Subject:
     """The loaded parts of a question."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.domain import Estimate, Predicted, Provenance, StepPart
 from planner.estimate.order import quantiles
 from planner.search.cell import Cell
@@ -41,7 +41,7 @@ def estimate_of(
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Finalists:
     """Draws of tok/s, step and accept length for some core rows of a search."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner._record import record
 from planner.domain import DrafterProfile, HardwareProfile, ModelProfile, Provenance, Workload
 from planner.domain.table import CandidateTable
 from planner.estimate.memory import KV_BYTES_PER_ELEMENT
@@ -38,7 +38,7 @@ SEED = 20260501
 _BLOCK = 2000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class AcceptColumns:
     """Accept length of each row with its 90 % interval, shape ``(n,)`` each."""
 
@@ -70,7 +70,7 @@ class StepModel(Protocol):
     def sample(self, batch: StepBatch, n_samples: int, seed: int) -> Floats: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Models:
     """Everything that predicts, for one machine, model, drafter and workload."""
 
@@ -82,7 +82,7 @@ class Models:
     step: StepModel
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Draws:
     """Joint posterior draws of some rows, ``(n_samples, r)`` each."""
 
@@ -91,7 +91,7 @@ class Draws:
     tok_per_s: Floats
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Scores:
     """What the models say of each core row, shape ``(n,)``, when ``n_running`` requests run on the box."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.domain import Candidate, Limit, Workload
 from planner.domain.table import CandidateTable
 from planner.engine.dialects import Dialect
@@ -40,7 +41,7 @@ CHUNKED_PREFILL_TOK = 8192
 """Prefill chunk of every planned launch: SGLang's default up to 160 GB, half of it above (sglang.md rule 41)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Target:
     """The build that a plan is for."""
 
@@ -48,7 +49,7 @@ class Target:
     version: EngineVersion
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Request:
     """Everything a search depends on, loaded and checked."""
 
@@ -71,7 +72,7 @@ class Request:
         return self.models.workload
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Solved:
     """A search with everything the explanation needs. ``choice`` is None when nothing is allowed."""
 

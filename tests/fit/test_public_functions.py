@@ -1,4 +1,4 @@
-"""``planner.fit_step_cost`` and ``planner.fit_acceptance`` as strangers call them: other shapes of input, other models."""
+"""``planner.fit_step_cost`` and ``planner.fit_acceptance`` as strangers call them: other inputs, other models."""
 
 from __future__ import annotations
 

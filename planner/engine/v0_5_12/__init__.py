@@ -2,3 +2,7 @@
 
 This version mutates its arguments in place; sources are lines of ``srt/server_args.py``.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -2,3 +2,7 @@
 
 Each module stands for one group of the engine's handlers (``srt/arg_groups``); sources name file and line of the wheel.
 """
+
+from __future__ import annotations
+
+__all__: list[str] = []

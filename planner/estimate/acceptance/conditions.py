@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.domain import Domain
 from planner.errors import InputError, Problem, nearest_hint
 from planner.estimate.acceptance.points import CurvePoint
@@ -62,7 +62,7 @@ DEFAULT_TRAIN_CONTEXT_TOK = 4096
 """Training length assumed where the drafter's is not known (that of Table 4's base drafter)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Shift:
     """Factor on accept length minus 1, with its 90 % range."""
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import io
 import itertools
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from statistics import NormalDist
@@ -22,6 +21,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner._record import record
 from planner.estimate.acceptance.gains import beam_gains, best_first_gains, chain_gains, spine_gains
 
 __all__ = [
@@ -154,7 +154,7 @@ def table_name(depth: int, *, topk: int | None, shape: TreeShape) -> str:
     return f"{shape.value}_d{depth}_k{topk or 0}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class CurveTable:
     """Curves of all nodes of the grid for one depth, topk and tree shape."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner._record import record
 from planner.domain import Estimate, Provenance
 from planner.errors import DomainError, InputError, Problem
 from planner.estimate.order import distinct, quantiles
@@ -22,7 +22,7 @@ _NOISE_LOG_LENGTH = 2.0
 """Distance in ln(budget) over which the noise of two budgets decorrelates."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Band:
     """Accept lengths with their 90 % interval, each (n,)."""
 

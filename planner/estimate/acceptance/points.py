@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 
+from planner._record import record
 from planner.domain import AcceptPoint
 from planner.errors import InputError, Problem, nearest_hint
 
@@ -20,7 +20,7 @@ _SAME_BUDGET_FACTOR = 1.15
 """Two runs at one budget on one traffic differ by up to 6 % in public data; beyond 15 % they are not one traffic."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class CurvePoint:
     """One measured accept length, bonus token included."""
 

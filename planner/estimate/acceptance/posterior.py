@@ -10,13 +10,13 @@ and holds on EAGLE-3 trees of depth 7, which had no part in these means.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.estimate.acceptance.family import AXES, CurveTable
 
 __all__ = ["BASE_SD_FRAC", "N_DRAWS", "UNKNOWN_ROUNDS", "Posterior", "noise_sd_frac", "tree_posterior", "weights_of"]
@@ -65,7 +65,7 @@ _CORNERS = np.array([np.ravel_multi_index(corner, _GRID) for corner in np.ndinde
 """Offsets of the 16 nodes around a point of the cloud from its lowest one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class _Cloud:
     """Points of the prior as mixtures of the 16 grid nodes around each."""
 
@@ -115,7 +115,7 @@ def _cloud() -> _Cloud:
     return _Cloud(lowest, part)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Posterior:
     """Weights on the nodes of the grid, and equally likely draws, each a mixture of nodes."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner._record import record
 from planner.domain import Domain, Estimate, Provenance
 from planner.errors import InputError, Problem
 from planner.estimate.acceptance.conditions import Shift, shift_draws, traffic_shift
@@ -37,7 +38,7 @@ _NEAR_FACTOR = 4.0
 """The figures of docs/acceptance.md hold for budgets within this factor of a measured one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class TreeAcceptance:
     """Accept length against budget for a tree drafter, conditioned on measured points."""
 

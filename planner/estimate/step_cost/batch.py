@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner._record import record
 from planner.domain import Provenance
 from planner.errors import InputError, Problem
 
@@ -56,7 +57,7 @@ def attention_backend_code(name: str) -> int:
     return ATTENTION_BACKENDS.index(name) if name in ATTENTION_BACKENDS else 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class StepBatch:
     """One row for each candidate; every array is read-only, shape (n,). Build it with :meth:`from_columns`."""
 
@@ -132,7 +133,7 @@ class StepBatch:
         return StepBatch(**columns)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class StepColumns:
     """Predicted seconds of one step for each row of a batch; all arrays (n,)."""
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
+from planner._record import record
 from planner.domain import AcceptPoint
 from planner.errors import DomainError, InputError, Problem
 from planner.estimate.step_cost.model import StepDomain
@@ -25,7 +25,7 @@ _PLOT_FRAC = 0.15
 """The residual plot spans plus and minus this fraction."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class CalibrationRow:
     """One observation behind a calibration, and what the fitted model says of it."""
 
@@ -40,7 +40,7 @@ class CalibrationRow:
         return (self.fitted_s - measured) / measured
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Calibration:
     """Fitted parameters of the step cost, for one system and model (``*``: the prior of all others)."""
 

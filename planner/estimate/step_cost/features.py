@@ -8,11 +8,11 @@ and ``layer_launch_s`` is a column only where the host is slower than the GPU (e
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.domain import Provenance
 from planner.estimate.step_cost.batch import StepBatch, attention_backend_code
 from planner.estimate.step_cost.costs import KernelCosts, captured_batch
@@ -38,7 +38,7 @@ _OTHER_KERNEL_FRAC = 0.5
 _I = {name: i for i, name in enumerate(PARAMETER_NAMES)}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Features:
     """Design matrix of n rows (before it is decided who hides whom in eager rows)."""
 

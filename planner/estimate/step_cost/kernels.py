@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from planner._record import record
 
 __all__ = [
     "FloatArray",
@@ -33,7 +35,7 @@ _CODES_PER_OCTAVE = 3000
 """Latencies are stored as 16-bit logarithms: one step is 0.023 %."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Grid:
     """Latency over regular axes: ``axes`` sorted ascending and above zero, ``latency_s`` of that shape."""
 
@@ -78,7 +80,7 @@ def interpolate_log(axis_values: FloatArray, latency_s: FloatArray, at: ArrayLik
     return np.asarray(np.exp(inside))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class KernelTable:
     """All grids of one system. Keys are ``op|...`` as written by :mod:`planner.estimate.step_cost.aic`."""
 

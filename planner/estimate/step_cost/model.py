@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.domain import Provenance
 from planner.estimate.step_cost.batch import StepBatch, StepColumns
 from planner.estimate.step_cost.costs import KernelCosts
@@ -52,7 +53,7 @@ _UNMEASURED_LINK_LOG = 1.1
 GPUs stand at 32 to 101 tok/s (rtx6kpro, Kimi K2.5), which their all-reduce alone must explain."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class StepDomain:
     """What the observations behind a calibration span."""
 
@@ -120,7 +121,7 @@ class StepDomain:
         return total
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class StepCostModel:
     """Step cost of one system, model, weight format and framework. Pure: the same batch gives the same figures."""
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
+
 __all__ = ["PARAMETERS", "PARAMETER_NAMES", "Parameter", "ParameterPosterior", "prior"]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Parameter:
     """One parameter with its prior (mean, standard deviation) and hard bounds."""
 
@@ -184,7 +185,7 @@ PARAMETERS: tuple[Parameter, ...] = (
 PARAMETER_NAMES = tuple(parameter.name for parameter in PARAMETERS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ParameterPosterior:
     """Mean (p,), covariance (p, p) and bounds of the parameters, in the order of :data:`PARAMETER_NAMES`."""
 
