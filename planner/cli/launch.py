@@ -254,8 +254,7 @@ def _recorder(path: Path | None) -> Any:
         return None
     from planner.launch.ledger import Ledger
 
-    with Ledger(path, create=True):
-        pass
+    Ledger.refuse(path)
 
     def record(observations: Any) -> None:
         with Ledger(path, create=True) as ledger:

@@ -58,8 +58,7 @@ def bench_url(
     if log is not None and not log.is_file():
         raise InputError([Problem("there is no such log", file=str(log))])
     if ledger is not None:
-        with Ledger(ledger, create=True):
-            pass
+        Ledger.refuse(ledger)
     modules = look(host, python, parse=False)["modules"]
     module = next((name for name, there in modules.items() if there), None)
     if module is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,10 @@ _KEPT = (
     "speculative_eagle_topk", "speculative_num_draft_tokens", "speculative_ddtree_budget", "version",
 )  # fmt: skip
 """Fields of /server_info that an observation keeps: those that a planner or a reader compares."""
+
+
+_COMMIT = re.compile(r"[+.]g([0-9a-f]{7,40})\b")
+"""Commit in the version of a build between releases: ``0.5.23.dev12+g1a2b3c4d5``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +76,15 @@ def new_observation(
 ) -> Observation:
     """An observation without figures. Its id is new."""
     recorded = now_utc()
+    version = str((info or {}).get("version") or engine_version or "unknown")
+    commit = _COMMIT.search(version)
     return Observation(
         id=f"obs-{recorded[:10].replace('-', '')}-{secrets.token_hex(6)}",
         hardware=identity.hardware,
         model=identity.model,
         drafter=identity.drafter,
-        engine_version=str((info or {}).get("version") or engine_version or "unknown"),
-        engine_commit=identity.engine_commit,
+        engine_version=version,
+        engine_commit=identity.engine_commit or (commit.group(1) if commit else None),
         candidate=candidate,
         argv=redact_argv(target.argv) if target is not None else (),
         env=tuple(zip((name for name, _ in target.env), _hidden(target.env), strict=True)) if target else (),

@@ -20,6 +20,7 @@ from planner.diagnose import redact, redact_argv
 from planner.domain import Observation, Outcome
 from planner.errors import PlannerError
 from planner.launch.client import ServerClient
+from planner.launch.devices import driver_of
 from planner.launch.gate import Gate, TimeLimits
 from planner.launch.host import Host, HostLostError, LocalHost, SshHost
 from planner.launch.logwatch import LogWatch, digest
@@ -132,11 +133,15 @@ class Session:
                 judged = error
             except HostLostError as error:
                 if self.server is None:
+                    self._undo()
                     raise
                 judged = JudgedError(Cause.HOST_LOST, str(error))
+            except PlannerError:
+                self._undo()
+                raise
             except Interrupted as error:
                 judged = JudgedError(Cause.INTERRUPTED, str(error))
-                if self.gate is not None and self.gate.ready and self.stage is Stage.STOP:
+                if self.gate is not None and self.gate.ready and self.stage is Stage.SERVE:
                     judged = JudgedError(Cause.OK, f"stopped by {error}")
             finally:
                 self._stopping = True
@@ -166,6 +171,11 @@ class Session:
             )
         self._note_process()
         asyncio.run(self._judge())
+
+    def _undo(self) -> None:
+        """Bad input changes nothing: the run directory goes, if it is empty."""
+        with contextlib.suppress(OSError):
+            self.order.run_dir.rmdir()
 
     def _note_process(self) -> None:
         """Leaves the process ids in the run directory, for whoever must stop a server that was handed over."""
@@ -208,7 +218,7 @@ class Session:
             for stage, measure in order.measures:
                 with self._timed(stage):
                     self.observations += await measure(self)
-            self.stage = Stage.STOP
+            self.stage = Stage.SERVE
             if order.then is Then.STAY:
                 self.ui.say(f"serving and right at {self.base_url}; Ctrl-C stops it")
                 await self._serve()
@@ -283,6 +293,7 @@ class Session:
             outcome=Outcome(cause=judged.cause, detail=redact(judged.detail) or None),
             candidate=self.order.target.expected if checked or judged.cause != Cause.WRONG_SETTINGS else None,
             info=self.gate.info if self.gate else None,
+            driver=driver_of(self.order.host) if judged.cause != Cause.HOST_LOST else None,
         )
 
     def _report(self, judged: JudgedError, *, serving: bool) -> LaunchReport:

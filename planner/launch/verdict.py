@@ -60,6 +60,7 @@ class Stage(StrEnum):
     CANARY = "canary"
     BENCH = "bench"
     SOAK = "soak"
+    SERVE = "serve"
     STOP = "stop"
 
 

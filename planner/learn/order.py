@@ -1,34 +1,49 @@
-"""Which trial next: expected gain and information per minute, one knob at a time, around what is known to fail."""
+"""Which trial next: expected gain per minute under what the runs so far say, one knob at a time, around known failures.
+
+The belief is Gaussian in the logarithm of the rate. What two trials share makes them alike: one common factor (all
+rates of a model are off together), the joint draws of the models, and for each knob the value that both have. A value
+of a knob may be slow for a reason that no model knows; one launch with it says so for every trial that has it.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import InputError
+from planner.learn.propose import POINTS_TO
 from planner.learn.trial import Result, Trial
 
 __all__ = ["Belief", "Choice", "Pool", "choose_next"]
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
-MODEL_ERROR_FRAC = 0.07
-"""Relative spread between a measured rate and the best draw of the models that is not shared with other trials."""
-KNOB_LIKENESS = 0.6
-DRAFT_LIKENESS = 0.35
-"""How much of a model's error two trials share when one knob differs: most of it, but for the draft, whose accept length
-is another measurement."""
+COMMON_SPREAD = 0.25
+"""Log spread of the factor that all trials share: calibrations of another machine are off by so much (docs/fit.md)."""
+KNOB_SPREAD = 0.06
+"""Log spread of what a value of one knob is worth beyond the models: NVLS is worth 5 to 6 % (FN-13)."""
+DRAFT_SPREAD = 0.09
+"""The same for the draft, whose accept length is a measurement of its own."""
+NOISE_SPREAD = 0.02
+"""Log spread of repeated measurements."""
 FLAT_SPREAD_FRAC = 0.15
 """Spread of the rate of a trial for which there is no model."""
-STOP_GAIN_FRAC = 0.0003
+STOP_GAIN_FRAC = 0.0004
 """No trial is started for an expected gain below this share of the best measured rate."""
 FLAKY_CAUSES = frozenset({"exited", "unknown", "died-serving", "collective-timeout", "never-ready", "nccl-error"})
-"""Causes that a start may fail with by itself: such a trial is run once more before the failure is believed."""
+"""Causes that a start may fail with by itself."""
+FLAKY_CONFIRM = 3
+"""Failures of such a cause before a trial is given up: one start in ten that fails by itself does so three times in a
+row in one case of a thousand."""
 OTHER_PATH_FRAC = 0.3
-"""Chance that a trial runs when one on another path through the engine, asking no more, has failed."""
+"""Chance that a trial runs when one on another path through the engine, asking no more, has failed for its size."""
+SAME_PATH_FRAC = 0.1
+"""Chance that a trial runs when one on the same path has failed for a cause that does not speak of sizes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +60,12 @@ class Pool:
     that asks at least as much of everything, and is otherwise alike, doubtful. NaN: unknown."""
     kinds: tuple[str, ...]
     """Trials of one kind take the same path through the engine: failures carry over inside a kind only, ``(n,)``."""
+    apart: NDArray[np.int64] = field(init=False)
+    """Knobs in which two trials differ, ``(n, n)``."""
+    mean: Floats = field(init=False)
+    """Mean of the log rate before any run, ``(n,)``."""
+    covariance: Floats = field(init=False)
+    """Its covariance, ``(n, n)``."""
 
     def __post_init__(self) -> None:
         n = len(self.trials)
@@ -52,6 +73,20 @@ class Pool:
             raise ValueError("the columns of a pool differ in length")
         if not n:
             raise InputError("there is nothing to try: the space holds no safe candidate", "lift a limit, or widen it")
+        entries = [dict(trial.knobs) for trial in self.trials]
+        apart = np.zeros((n, n), dtype=np.int64)
+        log_draws = np.log(self.draws)
+        centred = log_draws - log_draws.mean(axis=0)
+        covariance = COMMON_SPREAD**2 + centred.T @ centred / max(1, len(self.draws) - 1)
+        for name in sorted({name for entry in entries for name in entry}):
+            words = sorted({entry.get(name, "") for entry in entries})
+            column = np.array([words.index(entry.get(name, "")) for entry in entries])
+            same = column[:, None] == column[None, :]
+            apart += ~same
+            covariance += (DRAFT_SPREAD if name == "draft" else KNOB_SPREAD) ** 2 * same
+        object.__setattr__(self, "apart", apart)
+        object.__setattr__(self, "mean", log_draws.mean(axis=0))
+        object.__setattr__(self, "covariance", covariance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,108 +103,87 @@ class Belief:
 
     def __init__(self, pool: Pool, finished: Sequence[tuple[Trial, Result]]) -> None:
         self.pool = pool
-        self.index = {trial.id: position for position, trial in enumerate(pool.trials)}
+        index = {trial.id: position for position, trial in enumerate(pool.trials)}
         self.rates: dict[int, list[float]] = {}
         self.failures: dict[int, list[str]] = {}
-        self.good: list[int] = []
+        good: list[int] = []
         for trial, result in finished:
-            position = self.index.get(trial.id)
+            position = index.get(trial.id)
             if position is None:
                 continue
-            if result.ok:
-                self.good.append(position)
-                if result.tok_per_s is not None:
-                    self.rates.setdefault(position, []).append(result.tok_per_s)
-            else:
+            if not result.ok:
                 self.failures.setdefault(position, []).append(result.cause)
-        self.good = list(dict.fromkeys(self.good))
-        self.weights = self._weights()
-
-    @property
-    def best(self) -> int | None:
-        """The best measured trial."""
-        return max(self.rates, key=lambda position: float(np.median(self.rates[position]))) if self.rates else None
+                continue
+            good.append(position)
+            if result.tok_per_s is not None:
+                self.rates.setdefault(position, []).append(result.tok_per_s)
+        self.good = tuple(dict.fromkeys(good))
 
     @property
     def best_rate(self) -> float:
-        """Its rate; 0 when nothing was measured."""
-        return float(np.median(self.rates[self.best])) if self.best is not None else 0.0
+        """The best measured rate; 0 when nothing was measured."""
+        return max((float(np.median(rates)) for rates in self.rates.values()), default=0.0)
 
-    def _weights(self) -> Floats:
-        """Weight of each joint draw: how well it explains the measured rates up to one common factor."""
-        n_samples = len(self.pool.draws)
-        weights = np.full(n_samples, 1.0 / n_samples)
+    def log_rate(self) -> tuple[Floats, Floats]:
+        """Mean and spread of the log rate of every trial given the runs, ``(n,)`` each."""
+        pool = self.pool
+        variance = np.diag(pool.covariance)
         if not self.rates:
-            return weights
-        positions = sorted(self.rates)
-        measured = np.log([float(np.median(self.rates[position])) for position in positions])
-        apart = measured - np.log(self.pool.draws[:, positions])
-        log_likelihood = -0.5 * np.sum((apart / MODEL_ERROR_FRAC) ** 2, axis=1)
-        # A tempered likelihood: few draws must not pretend to know more than they can carry.
-        temper = 1.0
-        for _ in range(30):
-            raised = np.exp(temper * (log_likelihood - log_likelihood.max()))
-            raised /= raised.sum()
-            if 1.0 / np.sum(raised**2) >= min(20.0, n_samples / 4):
-                break
-            temper *= 0.7
-        return np.asarray(raised)
+            return pool.mean, np.sqrt(variance)
+        seen = sorted(self.rates)
+        measured = np.log([float(np.median(self.rates[position])) for position in seen])
+        noise = np.array([NOISE_SPREAD**2 / len(self.rates[position]) for position in seen])
+        gain = np.linalg.solve(pool.covariance[np.ix_(seen, seen)] + np.diag(noise), pool.covariance[seen])
+        mean = pool.mean + (measured - pool.mean[seen]) @ gain
+        return mean, np.sqrt(np.maximum(variance - np.sum(pool.covariance[seen] * gain, axis=0), 1e-12))
 
-    def rate_draws(self) -> Floats:
-        """Draws of every trial's rate given the runs, as ``(n_samples, n)``; use with :attr:`weights`.
-
-        Where trials near in knobs were measured, their ratio to the models carries over, less the more knobs differ.
-        """
-        draws = np.array(self.pool.draws)
-        if not self.rates:
-            return draws
-        knobs = [dict(trial.knobs) for trial in self.pool.trials]
-        names = sorted({name for entry in knobs for name in entry})
-        table = np.array([[hash_of(entry.get(name)) for name in names] for entry in knobs], dtype=np.int64)
-        centre = np.log(np.average(self.pool.draws, axis=0, weights=self.weights))
-        shift, weight = np.zeros(len(knobs)), np.full(len(knobs), 0.5)
-        likeness = np.array([DRAFT_LIKENESS if name == "draft" else KNOB_LIKENESS for name in names])
-        near_to = {at: np.prod(np.where(table != table[at], likeness, 1.0), axis=1) for at in self.rates}
-        for position, rates in self.rates.items():
-            near = near_to[position]
-            shift += near * (np.log(float(np.median(rates))) - centre[position])
-            weight += near
-        nearest = np.max(list(near_to.values()), axis=0)
-        own = np.random.default_rng(len(self.rates)).standard_normal(draws.shape)
-        draws *= np.exp(shift / weight + MODEL_ERROR_FRAC * np.sqrt(1.0 - nearest) * own)
-        for position, rates in self.rates.items():
-            draws[:, position] = float(np.median(rates))
-        return draws
+    def expected_gain(self) -> Floats:
+        """Expected tok/s above the best measured rate, should the trial run, ``(n,)``."""
+        mean, spread = self.log_rate()
+        best = self.best_rate
+        if best <= 0.0:
+            return np.asarray(np.exp(mean + 0.5 * spread**2))
+        above = (mean - math.log(best)) / spread
+        return np.asarray(np.exp(mean + 0.5 * spread**2) * _normal(above + spread) - best * _normal(above))
 
     def believed(self, position: int) -> bool:
-        """Whether a trial is taken to fail: never ran, and its failures are not of a kind that comes and goes."""
+        """Whether a trial is taken to fail: never ran, and has failed as often as its causes ask for."""
         causes = self.failures.get(position, [])
-        return position not in self.good and bool(causes) and (len(causes) > 1 or causes[0] not in FLAKY_CAUSES)
+        if position in self.good or not causes:
+            return False
+        return len(causes) >= FLAKY_CONFIRM or any(cause not in FLAKY_CAUSES for cause in causes)
 
     def chance(self) -> Floats:
-        """Chance that each trial runs, ``(n,)``: none for what asks at least as much as a failed trial of its kind,
-        little for the same on another path, unless a good run of its kind asks for as much."""
+        """Chance that each trial runs, ``(n,)``.
+
+        After a failure for want of room (rows, q_len, memory): none for what asks at least as much of everything on the
+        same path through the engine, little on another path. After any other known failure, which a setting caused:
+        little for the whole path. A good run clears what asks no more on its path.
+        """
         pool = self.pool
         kinds = np.array(pool.kinds)
         chance = np.ones(len(pool.trials))
-        for position in self.failures:
-            if not self.believed(position):
-                continue
+        failed = [position for position in self.failures if self.believed(position)]
+        for position in failed:
+            causes = {cause for cause in self.failures[position] if cause not in FLAKY_CAUSES}
+            same = kinds == kinds[position]
             at_least = np.all(pool.demands >= pool.demands[position], axis=1)
-            chance[at_least & (kinds == kinds[position])] = 0.0
-            chance[at_least & (kinds != kinds[position])] *= OTHER_PATH_FRAC
-            chance[position] = 0.0
+            if causes & POINTS_TO.keys():
+                chance[at_least & same] = 0.0
+                chance[at_least & ~same] *= OTHER_PATH_FRAC
+            elif causes:
+                chance[same] = np.minimum(chance[same], SAME_PATH_FRAC)
+            else:
+                chance[at_least & same] *= OTHER_PATH_FRAC
         for position in self.good:
             chance[np.all(pool.demands <= pool.demands[position], axis=1) & (kinds == kinds[position])] = 1.0
-        for position in self.failures:
-            if self.believed(position):
-                chance[position] = 0.0
+        chance[failed] = 0.0
         return chance
 
 
-def hash_of(value: str | None) -> int:
-    """A number that is equal for equal words, the same in every process."""
-    return int.from_bytes((value or "").encode()[:7].ljust(7, b"\0"), "little") ^ (len(value or "") << 56)
+def _normal(x: Floats) -> Floats:
+    """Distribution function of the standard normal."""
+    return np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in x])
 
 
 def choose_next(
@@ -184,52 +198,55 @@ def choose_next(
         first: the trial to begin with (the plan), when nothing has run yet.
     """
     pool = belief.pool
-    n = len(pool.trials)
-    open_trials = np.array([position not in belief.rates and position not in belief.good for position in range(n)])
+    open_trials = np.ones(len(pool.trials), dtype=bool)
+    open_trials[list(belief.good)] = False
     if minutes_left is not None:
         open_trials &= pool.minutes <= minutes_left
     for position in belief.failures:
         if open_trials[position] and not belief.believed(position):
-            return Choice(position, "failed once: a flaky start is not a limit", 0.0)
+            return Choice(position, "failed before for no known reason: a flaky start is not a limit", 0.0)
     chance = belief.chance()
     open_trials &= chance > 0.0
-    if not open_trials.any():
+    expected = chance * belief.expected_gain()
+    if not belief.good and not belief.failures and first is not None and open_trials[first]:
+        return Choice(first, "the plan", float(expected[first]))
+    wanted = open_trials & (expected > STOP_GAIN_FRAC * belief.best_rate)
+    if not wanted.any():
         return None
-    if first is not None and not belief.rates and not belief.failures and open_trials[first]:
-        return Choice(first, "the plan", float(np.average(pool.draws[:, first])))
-    draws = belief.rate_draws()
-    gain = np.maximum(0.0, draws - belief.best_rate)
-    expected = chance * np.average(gain, axis=0, weights=belief.weights)
-    worth_it = expected >= STOP_GAIN_FRAC * belief.best_rate
-    if not (open_trials & worth_it).any():
+    steps, towards = _paths(pool, belief.good, open_trials) if one_knob and belief.good else (None, None)
+    price = pool.minutes * (steps if steps is not None else 1.0)
+    score = np.where(wanted, expected / np.maximum(price, 1e-9), 0.0)
+    goal = int(np.argmax(score))
+    if score[goal] <= 0.0:
         return None
-    if one_knob and belief.good:
-        apart = np.array(
-            [min(len(trial.changed_from(pool.trials[good])) for good in belief.good) for trial in pool.trials]
-        )
-        reachable = open_trials & (apart <= 1)
-        if not (reachable & worth_it).any():
-            return _step_towards(belief, expected, open_trials & worth_it, reachable)
-        open_trials = reachable
-    score = np.where(open_trials, expected / np.maximum(pool.minutes, 1e-9), -np.inf)
-    index = int(np.argmax(score))
-    why = f"expected gain {expected[index]:,.0f} tok/s in {pool.minutes[index]:.0f} min"
-    return Choice(index, why, float(expected[index]))
+    if towards is None or towards[goal] == goal:
+        why = f"expected gain {expected[goal]:,.0f} tok/s in {pool.minutes[goal]:.0f} min"
+        return Choice(goal, why, float(expected[goal]))
+    step = int(towards[goal])
+    changed = ", ".join(pool.trials[step].changed_from(pool.trials[goal]))
+    why = f"one knob at a time, on the way to {expected[goal]:,.0f} tok/s more; then {changed}"
+    return Choice(step, why, float(expected[step]))
 
 
-def _step_towards(
-    belief: Belief, expected: Floats, wanted: NDArray[np.bool_], reachable: NDArray[np.bool_]
-) -> Choice | None:
-    """One knob on the way to the most promising trial that is further away; None when no such step exists."""
-    pool = belief.pool
-    goal = int(np.argmax(np.where(wanted, expected / pool.minutes, -np.inf)))
-    now = min(len(pool.trials[good].changed_from(pool.trials[goal])) for good in belief.good)
-    steps = [
-        position
-        for position in np.flatnonzero(reachable)
-        if len(pool.trials[position].changed_from(pool.trials[goal])) < now
-    ]
-    if not steps:
-        return None
-    best = max(steps, key=lambda position: (float(expected[position]), -position))
-    return Choice(int(best), f"on the way to {dict(pool.trials[goal].knobs)}", float(expected[best]))
+def _paths(pool: Pool, good: Sequence[int], open_trials: Bools) -> tuple[Floats, NDArray[np.int64]]:
+    """For each trial the launches to it from those that ran well, one knob at a time, and the first of them.
+
+    Returns:
+        steps, ``(n,)``: infinite where no such way leads.
+        towards, ``(n,)``: index of the first launch on the way, -1 where there is none.
+    """
+    n = len(pool.trials)
+    steps, towards = np.full(n, np.inf), np.full(n, -1, dtype=np.int64)
+    reached, n_steps = np.zeros(n, dtype=bool), 0
+    reached[list(good)] = True
+    ring = reached.copy()
+    while ring.any():
+        n_steps += 1
+        neighbours = (pool.apart[ring] <= 1).any(axis=0) & open_trials & ~reached
+        for position in np.flatnonzero(neighbours):
+            steps[position] = n_steps
+            before = np.flatnonzero(ring & (pool.apart[position] <= 1))[0]
+            towards[position] = position if n_steps == 1 else towards[before]
+        reached |= neighbours
+        ring = neighbours
+    return steps, towards

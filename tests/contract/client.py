@@ -72,3 +72,5 @@ class RealEngine:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait(timeout=60)
+        if self._process.stdout is not None:
+            self._process.stdout.close()

@@ -3,8 +3,8 @@
     python tests/contract/make_env.py            # both
     python tests/contract/make_env.py 0.5.23
 
-They go to .contract/VERSION in the repository (ignored by git), about 1.5 GB and three minutes each. An environment that
-is complete is left as it is.
+They go to .contract/VERSION in the repository (ignored by git), about 1.5 GB and three minutes each. A complete
+environment is left as it is.
 """
 
 from __future__ import annotations

@@ -185,23 +185,33 @@ def test_emitted_chains_resolve_in_the_engine_to_what_was_planned(engine: RealEn
     assert count >= 60
 
 
-def test_a_registered_ddtree_resolves_as_the_dialect_says(engine: RealEngine) -> None:
-    """0.5.23 has a door for further algorithms: with DDTREE registered, a tree of the field's build goes through."""
+def test_a_registered_ddtree_resolves_to_what_was_planned(engine: RealEngine) -> None:
+    """0.5.23 has a door for further algorithms: with DDTREE registered, our trees of the field's build go through it."""
     if engine.version != "0.5.23":
         pytest.skip("0.5.12.post1 has no such door")
     engine.ask(register_ddtree=True)
-    argv = ["--model-path", folder_of("kimi-int4"), "--trust-remote-code", "--tp-size", "8"]
-    argv += ["--speculative-algorithm", "DDTREE", "--speculative-draft-model-path", folder_of("draft-dflash")]
-    argv += ["--speculative-num-draft-tokens", "13", "--speculative-eagle-topk", "4"]
-    argv += ["--attention-backend", "triton", "--page-size", "1", "--max-running-requests", "8"]
-    answer = engine.resolve("b300", argv)
-    assert answer["error"] is None
-    wanted_values = {
-        "speculative_algorithm": "DDTREE",
-        "speculative_num_draft_tokens": 13,
-        "page_size": 1,
-        "attention_backend": "triton",
-        "disable_overlap_schedule": True,
-        "max_running_requests": 8,
-    }
-    assert {name: answer["effective"][name] for name in wanted_values} == wanted_values
+    count = 0
+
+    @settings(max_examples=60, deadline=None, suppress_health_check=_NO_CHECK, database=None)
+    @given(wanted(versions=(engine.version,), dialects=("field",)))
+    def compare(wish: Wanted) -> None:
+        nonlocal count
+        argv = _emitted(wish, engine.version)
+        if argv is None or wish.candidate.speculation is not Speculation.TREE:
+            return
+        count += 1
+        answer = engine.resolve(wish.hw, list(argv))
+        assert answer["error"] is None, (argv, answer["error"])
+        planned = {
+            "speculative_algorithm": "DDTREE",
+            "speculative_num_draft_tokens": wish.candidate.q_len,
+            "speculative_eagle_topk": wish.candidate.topk,
+            "page_size": 1,
+            "attention_backend": "triton",
+            "disable_overlap_schedule": True,
+            "max_running_requests": wish.candidate.max_running_requests,
+        }
+        assert {name: answer["effective"][name] for name in planned} == planned
+
+    compare()
+    assert count >= 10

@@ -10,7 +10,9 @@ from docs_pages import ROOT, matches, run_command
 import planner
 from benchmarks.plan_table import plan_row
 from benchmarks.refresh_docs import between, command_table, page_list, reproduction_tables
+from planner.data import load_limits
 from planner.domain import Candidate, Plan
+from planner.domain.limit import QUANTITIES
 
 DOCS = ROOT / "docs"
 
@@ -37,6 +39,19 @@ def test_rows_of_the_plan_table_are_fresh(hw: str, c: int):
     plan = planner.plan(hw, c)
     assert plan_row(c, plan) in section.split("\n### ")[0].splitlines()
     assert all(limit.margin_frac is None or limit.margin_frac >= 0 for limit in plan.binding)
+
+
+def test_the_limits_page_speaks_of_every_built_in_limit():
+    section = (DOCS / "limits.md").read_text(encoding="utf-8").split("## The built-in ones")[1]
+    for limit in load_limits():
+        assert f"`{limit.id}`" in section
+
+
+def test_the_quantities_of_the_limits_page_are_those_of_the_code():
+    text = (DOCS / "limits.md").read_text(encoding="utf-8")
+    assert {name: f"| `{name}` | {meaning} |" in text for name, meaning in QUANTITIES.items()} == dict.fromkeys(
+        QUANTITIES, True
+    )
 
 
 def test_the_keys_that_the_plan_page_names_exist():

@@ -145,7 +145,18 @@ def test_refused_by_the_engine(
     monkeypatch.setenv("PYTHONPATH", str(site))
     words = make_target(None, "--page-size", "many").argv
     with pytest.raises(InputError, match="page-size"):
-        run(launch, "--run-dir", str(tmp_path / "run"), "--allow", "FLG007=test", "--", *words)
+        run(
+            launch,
+            "--run-dir",
+            str(tmp_path / "run"),
+            "--allow",
+            "FLG007=test",
+            "--ledger",
+            f"{tmp_path}/l.db",
+            "--",
+            *words,
+        )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_is_no_ledger_is_refused_first(make_target: Callable[..., Target], tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner.diagnose import DecodePoint, LogFacts, redact
-from planner.domain import Candidate, LaunchConfig
+from planner.domain import Candidate, LaunchConfig, Outcome
 from planner.errors import MissingDataError
 from planner.launch.canary import CanaryPlan
 from planner.launch.canary_tasks import CodeTask, code_of, long_prompt, tasks
-from planner.launch.host import Completed
 from planner.launch.logpump import Hider, pump
 from planner.launch.logwatch import LogWatch, digest
 from planner.launch.metrics import Scrape, parse_metrics
-from planner.launch.progress import PlainUi, make_ui, step_of
+from planner.launch.progress import BarUi, PlainUi, make_ui, step_of
+from planner.launch.records import Identity, new_observation
 from planner.launch.sandbox import refusal, run_functions
 from planner.launch.sanity import oddity
 from planner.launch.settings import changed_arguments, compare_settings, effective_running, graph_batches
-from planner.launch.target import Target, target_from_argv
+from planner.launch.target import target_from_argv
 from planner.launch.watch import Thresholds, Warn, judge, prometheus_rules
 from planner.launch.workload_of import from_facts, from_scrapes
 
@@ -203,6 +202,27 @@ def test_progress_lines() -> None:
     assert out.getvalue() == "  loading 1/2\n"
 
 
+def test_bar_on_a_terminal() -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    out = Terminal()
+    ui = make_ui(out)
+    assert isinstance(ui, BarUi)
+    ui.step("loading weights", 5, 15)
+    ui.say("alive: ok [not markup]")
+    ui.close()
+    assert "alive: ok [not markup]" in out.getvalue()
+
+
+def test_commit_of_a_build_between_releases() -> None:
+    one = new_observation(
+        Identity(), target=None, engine_version="0.5.23.dev12+g1a2b3c4d5", outcome=Outcome(cause="ok")
+    )
+    assert one.engine_commit == "1a2b3c4d5"
+
+
 def test_pump_and_watch(tmp_path: Path) -> None:
     """Carriage returns become lines, secrets go, a cut last line is kept, and nothing is read twice."""
     import os
@@ -321,8 +341,3 @@ def test_target_forms() -> None:
     assert (serve.python, serve.port) == (None, 30000)
     assert serve.with_python("p").program == ("p", "-m", "sglang.launch_server")
     assert target_from_argv(["--model-path", "x"]).program == ("python", "-m", "sglang.launch_server")
-
-
-def test_unused_names_are_real(make_target: Callable[..., Target]) -> None:
-    assert Completed(None, "", "").code is None
-    assert make_target().has("--enable-metrics")

@@ -199,7 +199,7 @@ def _table(depth: int, topk: int | None, shape: TreeShape, n_nodes: int) -> Curv
     if name in _packaged_names():
         from planner.data.files import read_bytes
 
-        n_knots = int(np.count_nonzero(BUDGET_KNOTS <= n_nodes))
+        n_knots = int(np.count_nonzero(n_nodes >= BUDGET_KNOTS))
         with np.load(io.BytesIO(read_bytes(f"acceptance/{name}.npz")), allow_pickle=False) as archive:
             return _as_table(depth, decode_slopes(archive["slopes"][:n_knots]))
     return _as_table(depth, compute_slopes(depth, topk=topk, shape=shape, n_nodes=n_nodes))

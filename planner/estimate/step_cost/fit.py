@@ -96,7 +96,7 @@ def _widened(
     off = y - x @ start.mean
     square = float(off @ np.linalg.solve(expected, off)) / y.size
     allowed = 2.0 * float(gammaincinv(y.size / 2.0, 0.99)) / y.size
-    return covariance * (square if square > allowed else 1.0)
+    return np.asarray(covariance * (square if square > allowed else 1.0), dtype=np.float64)
 
 
 def _scaled(features: Features, theta: FloatArray) -> FloatArray:

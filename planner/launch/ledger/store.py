@@ -93,6 +93,20 @@ class Ledger:
             self._connection.close()
             raise
 
+    @classmethod
+    def refuse(cls, path: Path | str) -> None:
+        """Says early what opening ``path`` for writing would say late. Makes nothing.
+
+        Raises:
+            InputError: it is no ledger, is newer than this program, or has no folder.
+        """
+        path = Path(path)
+        if path.exists() and (path.is_dir() or path.stat().st_size):
+            with cls(path):
+                return
+        if not path.parent.is_dir():
+            raise InputError([Problem("its folder does not exist", file=str(path), hint="make the folder first")])
+
     def _check_file(self, create: bool) -> None:
         name = str(self.path)
         if self.path.is_dir():
