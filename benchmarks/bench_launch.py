@@ -78,7 +78,12 @@ def pump(folder: Path, n_lines: int) -> None:
             [sys.executable, "-m", "planner.launch.logpump", str(folder / "out.log")], stdin=stream, check=True
         )
     took = time.monotonic() - start
-    print(f"log process: {n_lines} lines in {took:.2f} s ({n_lines / took:,.0f} lines/s, start included)")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = used.ru_utime + used.ru_stime
+    print(
+        f"log process: {n_lines} lines in {took:.2f} s, {cpu:.2f} s of CPU ({n_lines / cpu:,.0f} lines a CPU second, "
+        "start included)"
+    )
 
 
 def ledger(folder: Path, n: int) -> None:

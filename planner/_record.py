@@ -55,7 +55,7 @@ def _init(self: Any, /, *args: Any, **given: Any) -> None:
     if args:
         names = cls.__match_args__[: len(args)]
         if len(names) < len(args) or not given.keys().isdisjoint(names):
-            raise TypeError(f"{cls.__name__} takes each of {', '.join(cls.__match_args__) or 'its fields by name'} once")
+            raise TypeError(f"{cls.__name__} takes these in order, each once: {', '.join(cls.__match_args__)}")
         values.update(zip(names, args, strict=True))
     for name, make in cls.__record_makers__.items():
         if name not in values:

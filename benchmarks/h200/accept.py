@@ -148,7 +148,11 @@ def main(argv: Sequence[str]) -> int:
                 (args.out / name).write_bytes((work / name).read_bytes())
             prompts = json.loads((work / "prompts.json").read_text())
             with ThreadPoolExecutor(len(servers)) as pool:
-                list(pool.map(lambda pair: serve(pair[0], pair[1], prompts, args.out), zip(SETTINGS, servers, strict=True)))
+                list(
+                    pool.map(
+                        lambda pair: serve(pair[0], pair[1], prompts, args.out), zip(SETTINGS, servers, strict=True)
+                    )
+                )
     finally:
         for server in servers:
             if not server._stream.closed:

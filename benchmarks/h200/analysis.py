@@ -42,15 +42,18 @@ __all__ = [
     "accept_curve",
     "acceptance_points",
     "choices",
+    "context_slopes",
     "crossovers",
     "exact_mode",
     "few_point_errors",
     "fit_cells",
     "informative",
     "kv_capacity",
+    "ladder",
     "load_cells",
     "model_profile",
     "observations",
+    "one_point",
     "quarter",
     "score",
 ]
@@ -286,13 +289,19 @@ def choices(fit: StepCostFit, cells: Sequence[Cell], curve: Mapping[tuple[str, i
     return out
 
 
-def crossovers(fit: StepCostFit, cells: Sequence[Cell], *, accept_len: float = 4.0) -> list[tuple[int, list[int], int, int]]:
+def crossovers(
+    fit: StepCostFit, cells: Sequence[Cell], *, accept_len: float = 4.0
+) -> list[tuple[int, list[int], int, int]]:
     """For each context: the concurrencies measured, and the first at which speculation off beats the tree of 9 nodes
     (measured, predicted; 0: never)."""
     out = []
     for prompt_tok in sorted({c.prompt_tok for c in cells}):
         off = {c.concurrency: c for c in cells if c.graph and c.kind == "off" and c.prompt_tok == prompt_tok}
-        tree = {c.concurrency: c for c in cells if c.graph and (c.kind, c.q_len) == ("tree", 9) and c.prompt_tok == prompt_tok}
+        tree = {
+            c.concurrency: c
+            for c in cells
+            if c.graph and (c.kind, c.q_len) == ("tree", 9) and c.prompt_tok == prompt_tok
+        }
         sizes = sorted(off.keys() & tree.keys())
         if not sizes:
             continue
@@ -408,3 +417,36 @@ def train_facts() -> dict[str, Any]:
     """What train_tiny.py said of the training."""
     facts: dict[str, Any] = json.loads((HERE / "raw" / "train.json").read_text())
     return facts
+
+
+def context_slopes(
+    cells: Sequence[Cell], n_layers: int, n_heads: int, n_sms: int = 132
+) -> list[tuple[str, int, int, float, float]]:
+    """(kind, q_len, C, ns, ns): what one more cached token costs in one layer between 2048 and 8192 prompt tokens, as
+    measured and divided by the waves of thread blocks (one a request and query head, ``n_sms`` at a time)."""
+    by_place = {(c.kind, c.q_len, c.concurrency, c.prompt_tok): c for c in cells if c.graph}
+    out = []
+    for (kind, q_len, size, prompt), long in sorted(by_place.items()):
+        short = by_place.get((kind, q_len, size, 2048))
+        if prompt == 8192 and short is not None:
+            slope = (long.step_s - short.step_s) / (8192 - 2048) / n_layers * 1e9
+            out.append((kind, q_len, size, slope, slope / max(1.0, size * n_heads / n_sms)))
+    return out
+
+
+def one_point(cells: Sequence[Cell]) -> list[int]:
+    """Position of the autoregressive cell with one request and the shortest context."""
+    plain = [i for i, c in enumerate(cells) if c.kind == "off" and c.graph and c.concurrency == 1]
+    return [min(plain, key=lambda i: cells[i].prompt_tok)]
+
+
+def ladder(model_id: str) -> dict[str, Score]:
+    """Scores with nothing known, one autoregressive cell, four informative cells and a quarter of the cells known. What
+    is known is not scored."""
+    cells = load_cells(model_id)
+    steps = {"zero": [], "one": one_point(cells), "four": informative(cells, 4), "quarter": quarter(cells)}
+    out = {}
+    for name, known in steps.items():
+        rest = [c for i, c in enumerate(cells) if i not in known]
+        out[name] = score(fit_cells(model_id, cells, known), rest)
+    return out

@@ -78,7 +78,9 @@ def _base(job: Job, name: str, at: str, server: dict[str, Any] | None, argv: Ite
 
 def _line_steps(record: dict[str, Any]) -> list[float]:
     full = FULL_BATCH_FRAC * record["concurrency"]
-    return [running * (accept or 1.0) / rate for running, accept, rate, _ in record["lines"][1:] if running >= full and rate]
+    return [
+        running * (accept or 1.0) / rate for running, accept, rate, _ in record["lines"][1:] if running >= full and rate
+    ]
 
 
 def _cell(job: Job, repeats: list[dict[str, Any]], server: dict[str, Any]) -> Observation:

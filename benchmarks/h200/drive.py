@@ -150,8 +150,15 @@ class Campaign:
         try:
             ready_s = server.wait_ready(min(self.ready_s, max(self.left_s, 1.0)))
             info = _settings(server)
-            head = {"type": "server", **base, "ready_s": ready_s, "import_s": (server.opened_at or 0) - server.started_at}
-            self.write({**head, "info": info, "memory_before_mib": free_mib, "gpu": self.gpu.between(0) and _used(self.gpu)})
+            head = {
+                "type": "server",
+                **base,
+                "ready_s": ready_s,
+                "import_s": (server.opened_at or 0) - server.started_at,
+            }
+            self.write(
+                {**head, "info": info, "memory_before_mib": free_mib, "gpu": self.gpu.between(0) and _used(self.gpu)}
+            )
             follower = prepare()
             vocab = json.loads((Path(self.models) / job.model / "config.json").read_text())["vocab_size"]
             for cell in job.cells:
@@ -166,7 +173,9 @@ class Campaign:
                 self.mark(key)
         except (ServerError, OSError, ValueError) as error:
             complete = self.left_s > 8
-            self.write({"type": "failure", **base, "error": f"{type(error).__name__}: {error}", "log": server.kept_log()})
+            self.write(
+                {"type": "failure", **base, "error": f"{type(error).__name__}: {error}", "log": server.kept_log()}
+            )
         finally:
             self.write({"type": "log", "job": job.name, "lines": server.kept_log(120)})
             server.stop()

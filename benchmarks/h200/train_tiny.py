@@ -171,7 +171,9 @@ class Llama(nn.Module):
         from safetensors.torch import save_file
 
         folder.mkdir(parents=True, exist_ok=True)
-        state = {name: value.detach().to("cpu", torch.bfloat16).contiguous() for name, value in self.state_dict().items()}
+        state = {
+            name: value.detach().to("cpu", torch.bfloat16).contiguous() for name, value in self.state_dict().items()
+        }
         save_file(state, str(folder / "model.safetensors"), metadata={"format": "pt"})
         (folder / "config.json").write_text(json.dumps(self.shape.config(), indent=1))
         (folder / "generation_config.json").write_text('{"do_sample": false}')
@@ -277,7 +279,9 @@ def log_marginals(
             ranks[:, position, d] = torch.where(alive, rank, -1).cpu().numpy()
             alive = alive & (rank == 0)
             chain = torch.cat((chain, ids[:, :1]), 1)
-    np.savez_compressed(out / "marginals.npz", marginals=marginals, target_rank=ranks, paths=paths.cpu().numpy().astype(np.uint8))
+    np.savez_compressed(
+        out / "marginals.npz", marginals=marginals, target_rank=ranks, paths=paths.cpu().numpy().astype(np.uint8)
+    )
 
 
 def main(argv: Sequence[str]) -> int:

@@ -72,14 +72,14 @@ class FlagSpec:
         """Inverse of :meth:`to_row`.
 
         Raises:
-            TypeError: a key is missing or unknown.
+            KeyError, TypeError: a key is missing or unknown.
             ValueError: an unknown kind or type.
         """
         values = dict(row)
         values |= {
-            "names": tuple(row.get("names", ())),
-            "kind": FlagKind(row.get("kind")),
-            "type": FlagType(row.get("type")),
+            "names": tuple(row["names"]),
+            "kind": FlagKind(row["kind"]),
+            "type": FlagType(row["type"]),
         }
         if row.get("choices") is not None:
             values["choices"] = tuple(row["choices"])

@@ -1,4 +1,4 @@
-"""What a sweep has done so far, on disk after every step: kill -9 loses at most the launch that was running.
+"""What an experiment has done so far, on disk after every step: kill -9 loses at most the launch that was running.
 
 One JSON line for each event, flushed to the disk before the next step begins. A line that was cut in the middle is the
 last one and says nothing; it is left out when the journal is read and overwritten when it is written again.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from planner.errors import InputError, Problem
-from planner.learn.trial import Result, Trial
+from planner.learn.trial import Result, Runner, Trial
 
 __all__ = ["Journal", "open_journal"]
 
@@ -23,7 +24,7 @@ SCHEMA_VERSION = 1
 
 
 class Journal:
-    """Finished trials of one sweep, in order, with repeats."""
+    """Finished trials of one experiment, in order, with repeats."""
 
     def __init__(
         self, path: Path, stream: IO[str], header: dict[str, Any], finished: list[tuple[Trial, Result]]
@@ -48,8 +49,25 @@ class Journal:
         """Every result of one trial."""
         return [result for trial, result in self.finished if trial.id == trial_id]
 
+    def replay(self, runner: Runner) -> Callable[[Trial, str], Result]:
+        """Runs trials for an experiment that asks for them in a fixed order: what it asked before is answered from
+        here, the next is run and written down."""
+        asked: Counter[str] = Counter()
+
+        def run(trial: Trial, why: str) -> Result:
+            asked[trial.id] += 1
+            past = self.results_of(trial.id)
+            if asked[trial.id] <= len(past):
+                return past[asked[trial.id] - 1]
+            self.started(trial, why=why)
+            result = runner.run(trial, asked[trial.id])
+            self.ended(trial, result)
+            return result
+
+        return run
+
     def _write(self, event: dict[str, Any]) -> None:
-        self._stream.write(json.dumps(event, ensure_ascii=False) + "\n")
+        self._stream.write(json.dumps(event) + "\n")
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
@@ -59,7 +77,7 @@ def open_journal(path: Path, *, header: dict[str, Any]) -> Iterator[Journal]:
     """The journal at ``path``, new or continued; held by one process at a time.
 
     Args:
-        header: what the sweep is about (hardware, model, kind). A journal of something else is refused.
+        header: what the experiment is about (hardware, model, kind). A journal of something else is refused.
 
     Raises:
         InputError: another process holds it, it is no journal, or it is about something else.
@@ -77,7 +95,7 @@ def open_journal(path: Path, *, header: dict[str, Any]) -> Iterator[Journal]:
         stream.seek(0, os.SEEK_END)
         if whole:
             found = whole[0]
-            if found.get("event") != "sweep" or found.get("schema_version") != SCHEMA_VERSION:
+            if found.get("event") != "experiment" or found.get("schema_version") != SCHEMA_VERSION:
                 raise InputError([Problem("not a journal of this version", file=str(path), hint="name another file")])
             if found.get("about") != header:
                 problem = f"is about {json.dumps(found.get('about'))}, not {json.dumps(header)}"
@@ -87,7 +105,7 @@ def open_journal(path: Path, *, header: dict[str, Any]) -> Iterator[Journal]:
                     finished.append((Trial.model_validate(event["trial"]), Result.model_validate(event["result"])))
         journal = Journal(path, stream, header, finished)
         if not whole:
-            journal._write({"event": "sweep", "schema_version": SCHEMA_VERSION, "about": header})
+            journal._write({"event": "experiment", "schema_version": SCHEMA_VERSION, "about": header})
         yield journal
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from planner.errors import InputError
 from planner.learn.propose import POINTS_TO
-from planner.learn.trial import Result, Trial
+from planner.learn.trial import FLAKY_CAUSES, Result, Trial
 
 __all__ = ["Belief", "Choice", "Pool", "choose_next"]
 
@@ -35,10 +35,8 @@ FLAT_SPREAD_FRAC = 0.15
 """Spread of the rate of a trial for which there is no model."""
 STOP_GAIN_FRAC = 0.0004
 """No trial is started for an expected gain below this share of the best measured rate."""
-FLAKY_CAUSES = frozenset({"exited", "unknown", "died-serving", "collective-timeout", "never-ready", "nccl-error"})
-"""Causes that a start may fail with by itself."""
 FLAKY_CONFIRM = 3
-"""Failures of such a cause before a trial is given up: one start in ten that fails by itself does so three times in a
+"""Failures without a known cause before a trial is given up: one start in ten that fails by itself does so three times in a
 row in one case of a thousand."""
 OTHER_PATH_FRAC = 0.3
 """Chance that a trial runs when one on another path through the engine, asking no more, has failed for its size."""

@@ -7,13 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from planner.domain import Candidate, Launch
+from planner.learn.flags import knobs_between
 from planner.learn.order import FLAT_SPREAD_FRAC, Pool
 from planner.learn.trial import Trial, knobs_of
 from planner.search.cell import Cell
 from planner.search.score import draw_tok_per_s
 from planner.search.solve import Solved
 
-__all__ = ["kind_of", "pool_of_argvs", "pool_of_search", "trial_of"]
+__all__ = ["kind_of", "pool_of_launches", "pool_of_search", "trial_of"]
 
 LOAD_MINUTES = 6.0
 """Loading 595 GB of weights (FN-19)."""
@@ -104,17 +105,14 @@ def demands_of(candidate: Candidate) -> tuple[float, float]:
     return float(candidate.verify_rows_per_rank), float(candidate.q_len)
 
 
-def pool_of_argvs(argvs: Sequence[Sequence[str]], *, minutes: float) -> Pool:
+def pool_of_launches(launches: Sequence[Launch], *, minutes: float) -> Pool:
     """Command lines that someone lists, without a model: every trial is as good as another until it is measured.
 
-    The knobs are the flags in which the command lines differ.
+    The knobs are the flags and variables in which the command lines differ.
     """
-    parsed = [_flags(argv) for argv in argvs]
-    names = sorted({name for flags in parsed for name in flags})
-    varying = [name for name in names if len({flags.get(name) for flags in parsed}) > 1]
     unique: dict[str, Trial] = {}
-    for argv, flags in zip(argvs, parsed, strict=True):
-        trial = Trial.of(tuple(argv), knobs={name: flags.get(name, "not given") for name in varying})
+    for launch, knobs in zip(launches, knobs_between(launches), strict=True):
+        trial = Trial.of(launch.argv, env=launch.env, knobs=knobs)
         unique.setdefault(trial.id, trial)
     trials = tuple(unique.values())
     rng = np.random.default_rng(0)
@@ -124,20 +122,5 @@ def pool_of_argvs(argvs: Sequence[Sequence[str]], *, minutes: float) -> Pool:
         draws=draws,
         minutes=np.full(len(trials), minutes),
         demands=np.full((len(trials), 1), np.nan),
-        kinds=tuple("" for _ in trials),
+        kinds=tuple(trial.id for trial in trials),
     )
-
-
-def _flags(argv: Sequence[str]) -> dict[str, str]:
-    """``--flag`` -> value (``on`` for a switch) of a command line."""
-    flags: dict[str, str] = {}
-    words = list(argv)
-    for position, word in enumerate(words):
-        if not word.startswith("--"):
-            continue
-        name, equals, value = word.partition("=")
-        if not equals:
-            following = words[position + 1] if position + 1 < len(words) else "--"
-            value = "on" if following.startswith("--") else following
-        flags[name] = value
-    return flags

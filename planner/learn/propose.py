@@ -24,6 +24,7 @@ from planner.domain import (
     LimitStatus,
     ModelProfile,
 )
+from planner.learn.trial import FLAKY_CAUSES
 
 __all__ = ["Contradiction", "Proposals", "Run", "propose_limits"]
 
@@ -96,6 +97,8 @@ class Run:
     engine: str
     unstated: frozenset[str] = frozenset()
     """Fields of the candidate that were not recorded."""
+    version: str | None = None
+    """Release of the engine, where it is one."""
 
     @property
     def ok(self) -> bool:
@@ -127,6 +130,8 @@ class Proposals:
     exonerated: tuple[str, ...]
     """Settings that failing runs shared with others that fail the same way without them."""
     contradictions: tuple[Contradiction, ...]
+    flaky: tuple[str, ...] = ()
+    """Failures without a known cause of launches that ran well another time: no limit, and no contradiction."""
 
 
 def propose_limits(runs: Sequence[Run], *, hardware: HardwareProfile, model: ModelProfile) -> Proposals:
@@ -137,7 +142,9 @@ def propose_limits(runs: Sequence[Run], *, hardware: HardwareProfile, model: Mod
         for bad in runs
         if good.ok and not bad.ok and good.candidate == bad.candidate and good.engine == bad.engine
     )
-    contested = {run.ref for pair in contradictions for run in (pair.good, pair.bad)}
+    flaky = tuple(dict.fromkeys(pair.bad.ref for pair in contradictions if pair.bad.cause in FLAKY_CAUSES))
+    contradictions = tuple(pair for pair in contradictions if pair.bad.ref not in flaky)
+    contested = {run.ref for pair in contradictions for run in (pair.good, pair.bad)} | set(flaky)
     good = [run for run in runs if run.ok and run.ref not in contested]
     limits: list[Limit] = []
     explained: dict[str, tuple[str, ...]] = {}
@@ -160,6 +167,7 @@ def propose_limits(runs: Sequence[Run], *, hardware: HardwareProfile, model: Mod
         unexplained=tuple(unexplained),
         exonerated=tuple(_exonerated([run for run in runs if not run.ok])),
         contradictions=contradictions,
+        flaky=flaky,
     )
 
 

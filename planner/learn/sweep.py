@@ -12,7 +12,7 @@ from planner.learn.journal import Journal
 from planner.learn.order import Belief, Choice, Pool, choose_next
 from planner.learn.trial import Result, Runner, Trial
 
-__all__ = ["SweepReport", "Tried", "sweep"]
+__all__ = ["Cost", "SweepReport", "Tried", "cost_of", "report_of", "sweep"]
 
 
 class Tried(Value):
@@ -28,6 +28,21 @@ class Tried(Value):
         return float(np.median(rates)) if rates else None
 
 
+class Cost(Value):
+    """What an experiment took."""
+
+    n_launches: int
+    minutes: float
+    gpu_hours: float
+
+
+def cost_of(journal: Journal, *, n_gpus: int) -> Cost:
+    """Launches of a journal; those that were refused before a start count for nothing."""
+    launched = [result for _, result in journal.finished if result.launched]
+    minutes = sum(result.took_s for result in launched) / 60.0
+    return Cost(n_launches=len(launched), minutes=minutes, gpu_hours=minutes / 60.0 * n_gpus)
+
+
 class SweepReport(Value):
     """What a sweep found and what it cost."""
 
@@ -36,9 +51,7 @@ class SweepReport(Value):
     """In the order of their first run."""
     causes: tuple[tuple[str, int], ...]
     """How often each cause ended a launch."""
-    n_launches: int
-    minutes: float
-    gpu_hours: float
+    cost: Cost
     why_stopped: str
 
 
@@ -56,8 +69,8 @@ def sweep(
 ) -> SweepReport:
     """Run trials until none is worth its time or the budget is spent.
 
-    A journal that holds finished trials continues where it stopped: none of them is run again. A trial that fails is
-    tried once more before it is believed; after two failures everything that asks at least as much is set aside and the
+    A journal that holds finished trials continues where it stopped: none of them is run again. A trial that fails
+    without a known cause is tried again before it is believed; what a failed trial makes doubtful is set aside, and the
     next safe trial takes its place.
 
     Args:
@@ -74,8 +87,9 @@ def sweep(
     start = next((i for i, trial in enumerate(pool.trials) if first is not None and trial.id == first.id), None)
     why = "no trial left is worth its time"
     while True:
-        used = sum(result.took_s for _, result in journal.finished) / 60.0
-        if max_launches is not None and len(journal.finished) >= max_launches:
+        cost = cost_of(journal, n_gpus=n_gpus)
+        used = cost.minutes
+        if max_launches is not None and cost.n_launches >= max_launches:
             why = f"{max_launches} launches are done"
             break
         left = None if budget_minutes is None else budget_minutes - used
@@ -92,7 +106,7 @@ def sweep(
         if say is not None:
             say(choice, trial)
         journal.started(trial, why=choice.why)
-        journal.ended(trial, runner.run(trial))
+        journal.ended(trial, runner.run(trial, len(journal.results_of(trial.id)) + 1))
     return report_of(journal, n_gpus=n_gpus, why=why)
 
 
@@ -103,14 +117,11 @@ def report_of(journal: Journal, *, n_gpus: int, why: str) -> SweepReport:
         by_id.setdefault(trial.id, (trial, []))[1].append(result)
     tried = tuple(Tried(trial=trial, results=tuple(results)) for trial, results in by_id.values())
     measured = [one for one in tried if one.tok_per_s is not None]
-    minutes = sum(result.took_s for _, result in journal.finished) / 60.0
     causes = Counter(result.cause for _, result in journal.finished)
     return SweepReport(
         best=max(measured, key=lambda one: one.tok_per_s or 0.0) if measured else None,
         tried=tried,
         causes=tuple(sorted(causes.items(), key=lambda item: (-item[1], item[0]))),
-        n_launches=len(journal.finished),
-        minutes=minutes,
-        gpu_hours=minutes / 60.0 * n_gpus,
+        cost=cost_of(journal, n_gpus=n_gpus),
         why_stopped=why,
     )

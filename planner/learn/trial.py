@@ -10,10 +10,13 @@ from typing import Protocol
 from planner.domain import Candidate, Value
 from planner.domain.describe import draft_words
 
-__all__ = ["Knobs", "Result", "Runner", "Trial", "knobs_of"]
+__all__ = ["FLAKY_CAUSES", "Knobs", "Result", "Runner", "Trial", "knobs_of"]
 
 Knobs = tuple[tuple[str, str], ...]
 """``(name, value)`` of every setting that a trial may change, sorted by name."""
+
+FLAKY_CAUSES = frozenset({"exited", "unknown", "died-serving", "collective-timeout", "never-ready", "nccl-error"})
+"""Causes that a start may fail with by itself."""
 
 CANDIDATE_KNOBS = (
     "tp_size",
@@ -74,6 +77,8 @@ class Result(Value):
     detail: str = ""
     tok_per_s: float | None = None
     took_s: float = 0.0
+    launched: bool = True
+    """False: refused before anything was started."""
     observations: tuple[str, ...] = ()
     """Ids in the ledger."""
 
@@ -81,7 +86,9 @@ class Result(Value):
 class Runner(Protocol):
     """Runs one trial to its end and leaves nothing behind."""
 
-    def run(self, trial: Trial) -> Result: ...
+    def run(self, trial: Trial, attempt: int) -> Result:
+        """``attempt`` counts the runs of this trial from 1."""
+        ...
 
 
 def knobs_of(candidate: Candidate) -> dict[str, str]:

@@ -11,6 +11,7 @@ __all__ = ["render_fit", "render_fit_json"]
 _HALF = 15
 _SPAN_FRAC = 0.15
 """The residual plot spans plus and minus this fraction."""
+_MAX_ROWS = 60
 
 
 def render_fit(report: FitReport) -> str:
@@ -73,7 +74,11 @@ def _residuals(report: FitReport) -> list[str]:
         lines.append("  one observation: nothing can be left out, the fit is untested")
     edge = f"{_SPAN_FRAC:.0%}"
     lines.append(f"  -{edge:<{_HALF - 1}}0{'+' + edge:>{_HALF}}    fitted  left out   measured")
-    lines += [_residual(row) for row in report.residuals]
+    shown = report.residuals
+    if len(shown) > _MAX_ROWS:
+        shown = tuple(sorted(shown, key=lambda row: -abs(row.residual_frac))[:_MAX_ROWS])
+        lines.insert(2, f"  the {_MAX_ROWS} farthest off of {len(report.residuals)} (all of them: --format json)")
+    lines += [_residual(row) for row in shown]
     return lines
 
 

@@ -73,10 +73,10 @@ def best_row(tok_per_s: Floats, allowed: Bools) -> int | None:
 def tied_rows(tok_per_s: Floats, allowed: Bools) -> Ints:
     """Core rows within :data:`TIE_FRAC` of the best allowed one."""
     rows = np.flatnonzero(allowed.any(axis=(1, 2)))
-    if not rows.size:
-        return rows
-    rate = tok_per_s[rows]
-    return rows[rate >= (1.0 - TIE_FRAC) * rate.max()]
+    if rows.size:
+        rate = tok_per_s[rows]
+        rows = rows[rate >= (1.0 - TIE_FRAC) * rate.max()]
+    return np.asarray(rows, dtype=np.int64)
 
 
 def choose(

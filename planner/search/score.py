@@ -172,7 +172,5 @@ def quantile_tok_per_s(
 ) -> Floats:
     """A quantile of tok/s for some core rows ``(r,)``, drawn in blocks so that memory stays bounded."""
     blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
-    drawn = [
-        quantiles(draw_tok_per_s(models, table, scores, block).tok_per_s, (quantile_frac,))[0] for block in blocks
-    ]
+    drawn = [quantiles(draw_tok_per_s(models, table, scores, block).tok_per_s, (quantile_frac,))[0] for block in blocks]
     return np.concatenate(drawn) if drawn else np.empty(0)

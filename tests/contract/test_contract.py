@@ -186,7 +186,7 @@ def test_emitted_chains_resolve_in_the_engine_to_what_was_planned(engine: RealEn
 
 
 def test_a_registered_ddtree_resolves_to_what_was_planned(engine: RealEngine) -> None:
-    """0.5.23 has a door for further algorithms: with DDTREE registered, our trees of the field's build go through it."""
+    """0.5.23 has a door for further algorithms: with DDTREE registered, our trees of the field build go through."""
     if engine.version != "0.5.23":
         pytest.skip("0.5.12.post1 has no such door")
     engine.ask(register_ddtree=True)

@@ -77,7 +77,9 @@ def test_typo_in_a_profile_names_line_key_and_nearest(tmp_path: Path) -> None:
 
 def test_typo_deep_inside_a_limit(tmp_path: Path) -> None:
     file = tmp_path / "limits.toml"
-    file.write_text(LIMIT + LIMIT.replace("MINE", "OTHER").replace("outcome =", "outcom =").replace('"q_len"', '"q_lenn"'))
+    file.write_text(
+        LIMIT + LIMIT.replace("MINE", "OTHER").replace("outcome =", "outcom =").replace('"q_len"', '"q_lenn"')
+    )
     with pytest.raises(InputError) as error:
         read_limits(file)
     found = problems(error)
@@ -181,7 +183,7 @@ def test_config_json_faults_name_the_key(tmp_path: Path, changes: dict[str, obje
 
 
 def test_config_json_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="a model folder holds config.json"):
+    with pytest.raises(InputError, match=r"a model folder holds config\.json"):
         load_model(tmp_path)
     (tmp_path / "config.json").write_text("[1]")
     with pytest.raises(InputError, match="holds one object"):

@@ -273,3 +273,44 @@ def test_a_calibration_is_no_observation(run, csv):
     ran = run("fit", out, *HERE)
     assert ran.code == 2
     assert "this is a calibration: give it to --calibration" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("server", "record", "expected"),
+    [
+        (
+            {"speculative_algorithm": "DDTREE", "speculative_ddtree_budget": 8, "speculative_num_draft_tokens": 8},
+            {"accept_length": 4.4},
+            {"kind": "tree", "q_len": 9, "accept_len": 4.4, "bonus_counted": True},
+        ),
+        (
+            {"speculative_algorithm": "EAGLE3", "speculative_eagle_topk": 4, "speculative_num_draft_tokens": 16},
+            {"accept_length": 3.3},
+            {"kind": "tree", "q_len": 16, "topk": 4, "draft": "eagle3"},
+        ),
+        (
+            {"speculative_algorithm": "NEXTN", "speculative_eagle_topk": 1, "speculative_num_draft_tokens": 4},
+            {"accept_length": 2.4},
+            {"kind": "chain", "q_len": 4, "draft": "nextn"},
+        ),
+        ({"dp_size": 4}, {}, {"concurrency": 8, "kind": "off"}),
+        ({"dp_size": 8, "enable_dp_attention": True}, {}, {"concurrency": 32, "attention_dp_size": 8}),
+        ({"max_running_requests": 16}, {}, {"concurrency": 16}),
+        ({}, {"completed": 8}, {"concurrency": 8}),
+        ({}, {"max_concurrency": None}, {"concurrency": 30.1}),
+        ({"kv_cache_dtype": "fp8_e4m3", "decode_attention_backend": "fa3"}, {}, {"kv_dtype": "fp8_e4m3"}),
+    ],
+)
+def test_the_launch_is_read_from_the_server(server, record, expected):
+    from planner.estimate.step_cost.ledger import row_of_benchmark
+
+    row = row_of_benchmark({**RECORD, **record, "server_info": {**SERVER, **server}})
+    assert {name: row.get(name) for name in expected} == expected
+
+
+def test_speculation_of_unknown_length_is_refused():
+    from planner.errors import InputError
+    from planner.estimate.step_cost.ledger import row_of_benchmark
+
+    with pytest.raises(InputError, match="the length of a step is not known"):
+        row_of_benchmark({**RECORD, "accept_length": 3, "server_info": {**SERVER, "speculative_algorithm": "NGRAM"}})

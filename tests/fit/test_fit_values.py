@@ -195,3 +195,18 @@ def test_traffics_are_not_pooled():
     chat = {**ROWS[3], "accept_len": 3.0, "domain": "chat", "temperature": 1.0}
     report = b300([ROWS[2], chat], drafter="kimi-k2.6-dflash").report
     assert [(curve.domain, len(curve.points)) for curve in report.acceptance] == [("chat", 1), ("code", 1)]
+
+
+def test_many_observations_are_left_out_in_tenths():
+    """A ledger of a year must not take a fit for each run, nor a matrix of runs times runs."""
+    start = fit_step_cost(hw="b300", model="kimi-k2.6")
+    rows = [{**PLAIN, "concurrency": 1 + i % 64, "context_tok": 500 + 10 * i} for i in range(120)]
+    noise = np.random.default_rng(0).normal(1.0, 0.02, len(rows))
+    measured = [
+        {**row, "step_s": 1.05 * answer.value * error}
+        for row, answer, error in zip(rows, start.predict(rows), noise, strict=True)
+    ]
+    report = b300(measured).report
+    assert report.n_left_out == 120
+    assert report.left_out_mape < 0.05
+    assert all(row.left_out_s is not None for row in report.residuals)

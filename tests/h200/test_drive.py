@@ -97,4 +97,4 @@ def test_names_are_unique() -> None:
 def test_short_prompts_are_beginnings_of_long_ones() -> None:
     assert prompt(7, 512, 20480) == prompt(7, 8192, 20480)[:512]
     assert prompt(7, 64, 20480) != prompt(8, 64, 20480)
-    assert 3 <= min(prompt(1, 512, 20480)) and max(prompt(1, 512, 20480)) < 20480
+    assert min(prompt(1, 512, 20480)) >= 3 and max(prompt(1, 512, 20480)) < 20480

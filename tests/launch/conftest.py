@@ -11,6 +11,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from launch_kit import FAST, standins_of
 from standin import Truth
 from standin_site import make_site
 
@@ -20,25 +21,6 @@ from planner.launch.progress import SilentUi
 from planner.launch.session import Order, Session, Then, free_port
 from planner.launch.target import Target, target_from_argv
 from planner.launch.verdict import LaunchReport
-
-FAST = TimeLimits(
-    ready_timeout_s=6.0,
-    health_call_s=0.7,
-    call_timeout_s=1.5,
-    canary_timeout_s=15.0,
-    stop_grace_s=1.0,
-    crash_grace_s=0.3,
-    poll_s=0.03,
-)
-SHORT = TimeLimits(
-    ready_timeout_s=1.5,
-    health_call_s=0.5,
-    call_timeout_s=1.5,
-    canary_timeout_s=15.0,
-    stop_grace_s=1.0,
-    crash_grace_s=0.3,
-    poll_s=0.03,
-)
 
 
 @pytest.fixture(scope="session")
@@ -103,22 +85,6 @@ def launch_it(tmp_path: Path, make_target: Callable[..., Target]) -> Callable[..
         return Session(Order(target=target, run_dir=run_dir, limits=limits, then=then, **order), SilentUi()).run()
 
     return run
-
-
-def standins_of(site: Path) -> list[int]:
-    """Living processes that run the stand-in of this site (or a child of it)."""
-    found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
-            continue
-        try:
-            environment = Path(f"/proc/{name}/environ").read_bytes()
-            state = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if str(site).encode() in environment and state != "Z" and int(name) != os.getpid():
-            found.append(int(name))
-    return found
 
 
 @pytest.fixture(autouse=True)

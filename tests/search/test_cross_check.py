@@ -17,7 +17,7 @@ SCALE = 1000
 
 
 def cp_optimum(solved: Solved) -> int | None:
-    """Best tok/s (times 1000) over the space, with limits and memory stated as linear constraints on the chosen cell."""
+    """Best tok/s (times 1000) over the space, limits and memory stated as linear constraints on the chosen cell."""
     table, memory, request = solved.table, solved.memory, solved.request
     hardware = request.models.hardware
     model = cp_model.CpModel()
@@ -91,9 +91,7 @@ def cp_optimum(solved: Solved) -> int | None:
     static = pick(fraction, np.floor(table.mem_fraction_static * total), "static")
     filled = pick(
         row,
-        np.ceil(
-            (memory.weight_bytes + memory.draft_bytes + memory.needed_tok * memory.kv_bytes_per_tok) / 2**20
-        ),
+        np.ceil((memory.weight_bytes + memory.draft_bytes + memory.needed_tok * memory.kv_bytes_per_tok) / 2**20),
         "filled",
     )
     model.add(filled <= static)

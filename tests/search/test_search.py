@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def allowed_one_by_one(solved: Solved, candidate: Candidate) -> bool:
     workload = solved.request.workload
     ranks = candidate.attention_dp_size
     served = candidate.max_running_requests // ranks * ranks * candidate.replicas
-    on_rank = -(-(-(-workload.target_c // min(candidate.replicas, workload.target_c))) // ranks)
+    on_replica = math.ceil(workload.target_c / min(candidate.replicas, workload.target_c))
+    on_rank = math.ceil(on_replica / ranks)
     covered = not candidate.cuda_graph or candidate.cuda_graph_max_bs >= on_rank
     return (
         served >= workload.target_c
@@ -130,7 +132,12 @@ def test_tie_order_by_brute_force() -> None:
 
 
 @settings(max_examples=40)
-@given(hw=st.sampled_from(HARDWARE), workload=workloads(), extra=limits(), dialect=st.sampled_from(("field", "pr29907", "upstream")))
+@given(
+    hw=st.sampled_from(HARDWARE),
+    workload=workloads(),
+    extra=limits(),
+    dialect=st.sampled_from(("field", "pr29907", "upstream")),
+)
 def test_a_choice_breaks_no_limit(hw: str, workload: WorkloadInput, extra: Limit, dialect: str) -> None:
     """For any hardware, workload and limits: what is chosen passes every limit on the known-good side, one by one."""
     solved = search(hw, workload, extra=(extra,), dialect=dialect)
@@ -202,7 +209,9 @@ def test_more_memory_never_lowers_kv_capacity(
 def test_row_limit_binds_where_it_must() -> None:
     """At C = 192 a tree of 8 would need 1728 rows: the limit of 1152 leaves budgets up to 5 on TP8."""
     for target_c in (128, 192, 256, 512):
-        solved = search("b300", WorkloadInput(target_c=target_c), pins={"tp_size": 8, "cuda_graph": True}, dialect="field")
+        solved = search(
+            "b300", WorkloadInput(target_c=target_c), pins={"tp_size": 8, "cuda_graph": True}, dialect="field"
+        )
         assert solved.choice is not None
         candidate = solved.candidate(solved.choice)
         rows = candidate.verify_rows_per_rank * 64 // candidate.tp_size * candidate.attention_dp_size
@@ -240,7 +249,7 @@ def test_queueing_serves_more_clients_than_fit() -> None:
 
 
 def test_fp8_kv_only_where_it_is_needed() -> None:
-    """FP8 KV changes answers and nothing here says by how much: BF16 stays unless it does not fit or FP8 is asked for."""
+    """FP8 KV changes answers and nothing says by how much: BF16 stays unless it does not fit or FP8 is asked for."""
     short = search("rtx_pro_6000", WorkloadInput(target_c=64))
     assert short.choice is not None
     assert short.candidate(short.choice).kv_cache_dtype == "bf16"

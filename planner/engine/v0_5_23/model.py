@@ -8,6 +8,7 @@ from typing import Any
 from planner.engine.facts import ModelFacts
 from planner.engine.state import State
 from planner.engine.v0_5_23.default_backend import default_attention_backend
+from planner.engine.v0_5_23.fusion import allreduce_fusion
 from planner.engine.v0_5_23.mamba import mamba_radix_cache
 from planner.engine.v0_5_23.rare import model_checks
 from planner.engine.v0_5_23.sparse import dsa_defaults, dsa_overrides
@@ -15,7 +16,6 @@ from planner.engine.v0_5_23.view import (
     DEEPSEEK_FAMILY,
     attention_backends,
     attention_unset,
-    attn_dp_enabled,
     is_multimodal,
     mamba_extra_buffer,
     uses_mla,
@@ -46,30 +46,6 @@ _QWEN_HYBRID = frozenset(
         "Qwen3_5MoeForConditionalGeneration",
     }
 )
-_FUSION = frozenset(
-    {
-        "DeepseekV32ForCausalLM",
-        "DeepseekV3ForCausalLM",
-        "DeepseekV4ForCausalLM",
-        "Glm4MoeForCausalLM",
-        "Glm4MoeLiteForCausalLM",
-        "GlmMoeDsaForCausalLM",
-        "GptOssForCausalLM",
-        "InternS2PreviewForConditionalGeneration",
-        "KimiK25ForConditionalGeneration",
-        "MistralLarge3ForCausalLM",
-        "NemotronHForCausalLM",
-        "NemotronHPuzzleForCausalLM",
-        "NemotronH_Omni_Reasoning_V3",
-        "Qwen3MoeForCausalLM",
-        "Qwen3NextForCausalLM",
-        "Qwen3VLMoeForConditionalGeneration",
-        "Qwen3_5ForConditionalGeneration",
-        "Qwen3_5MoeForConditionalGeneration",
-        "Qwen4ExpForConditionalGeneration",
-    }
-)
-"""Architectures whose all-reduce is fused by default (0.5.23 srt/arg_groups/overrides.py:926)."""
 _NO_CHUNKED_MULTIMODAL = frozenset(
     {
         "Grok1AForCausalLM",
@@ -97,7 +73,7 @@ def model_specific_adjustments(s: State) -> None:
         _architecture_defaults(s, model)
         _architecture_checks(s, model)
         mamba_radix_cache(s, model)
-    _allreduce_fusion(s, model)
+    allreduce_fusion(s, model)
 
 
 def _architecture_defaults(s: State, model: ModelFacts) -> None:
@@ -369,27 +345,6 @@ def _deepseek_moe(s: State, model: ModelFacts) -> None:
     longcat = model.architecture.startswith("LongcatFlash")
     if s.moe_a2a_backend == "none" and s.moe_runner_backend == "auto" and not longcat and fused:
         s.set("default of the DeepSeek family on sm_100 and sm_103", where, moe_runner_backend="flashinfer_trtllm")
-
-
-def _allreduce_fusion(s: State, model: ModelFacts | None) -> None:
-    where = "arg_groups/overrides.py:955"
-    if (
-        s.flashinfer_allreduce_fusion_backend is None
-        and model is not None
-        and model.architecture in _FUSION
-        and (s.platform.sm90 or s.platform.sm100)
-        and s.tp_size > 1
-        and not attn_dp_enabled(s)
-        and (s.nnodes == 1 or s.platform.sm100)
-        and s.moe_a2a_backend == "none"
-    ):
-        s.set("fused by default for this model on NVLink", where, flashinfer_allreduce_fusion_backend="auto")
-    if s.enforce_disable_flashinfer_allreduce_fusion:
-        s.set(
-            "--enforce-disable-flashinfer-allreduce-fusion wins",
-            "arg_groups/overrides.py:1006",
-            flashinfer_allreduce_fusion_backend=None,
-        )
 
 
 def capability_adjustments(s: State) -> None:

@@ -106,7 +106,9 @@ def rank_probabilities(theta: FloatArray, depth: int, n_ranks: int) -> FloatArra
     return np.asarray(-np.sort(-ranks, axis=-1)[..., :n_ranks])
 
 
-def compute_slopes(depth: int, *, topk: int | None, shape: TreeShape, n_nodes: int, chunk: int | None = None) -> FloatArray:
+def compute_slopes(
+    depth: int, *, topk: int | None, shape: TreeShape, n_nodes: int, chunk: int | None = None
+) -> FloatArray:
     """Mean gain per node between consecutive knots up to ``n_nodes``, for every node of the grid: (1700, knots).
 
     ``chunk`` nodes of the grid are computed at a time; without it 50, or all of them for a chain, which is small.

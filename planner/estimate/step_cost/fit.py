@@ -50,7 +50,7 @@ def fit_posterior(
     y = np.concatenate([np.asarray(values, float) for values in step_s])
     theta = np.clip(start.mean, low, high)
     prior = _widened(features, y, start, movable, noise_frac)
-    prior_precision = np.linalg.inv(prior)
+    prior_precision: FloatArray = np.asarray(np.linalg.inv(prior), dtype=np.float64)
     root = np.linalg.cholesky(prior_precision).T
     noise = noise_frac
     precision, moment = prior_precision, prior_precision @ start.mean[movable]
@@ -92,9 +92,11 @@ def _widened(
 
     covariance = start.covariance[np.ix_(movable, movable)]
     x = np.concatenate([_scaled(f, start.mean) for f in features])
-    expected = x[:, movable] @ covariance @ x[:, movable].T + np.diag((noise_frac * y) ** 2)
-    off = y - x @ start.mean
-    square = float(off @ np.linalg.solve(expected, off)) / y.size
+    z = x[:, movable] / (noise_frac * y)[:, None]
+    off = (y - x @ start.mean) / (noise_frac * y)
+    # off' (1 + z C z')^-1 off by Woodbury's identity: as many unknowns as parameters, not as measurements.
+    inner = z.T @ off
+    square = float(off @ off - inner @ np.linalg.solve(np.linalg.inv(covariance) + z.T @ z, inner)) / y.size
     allowed = 2.0 * float(gammaincinv(y.size / 2.0, 0.99)) / y.size
     return np.asarray(covariance * (square if square > allowed else 1.0), dtype=np.float64)
 

@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import FAST, standins_of
-from fakes import on_path, put_command
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from launch_fakes import on_path, put_command
+from launch_kit import FAST, standins_of
 from standin import Truth
 
 from planner.launch.host import HostLostError, SshHost

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import FAST, standins_of
-from fakes import on_path, put_command
 from hypothesis import given
 from hypothesis import strategies as st
+from launch_fakes import on_path, put_command
+from launch_kit import FAST, standins_of
 from standin import Truth
 
 from planner.diagnose import DecodePoint

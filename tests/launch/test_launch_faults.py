@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import FAST, SHORT
+from launch_kit import FAST, SHORT
 from standin import FAULTS, Truth
 
 from planner.domain import Candidate

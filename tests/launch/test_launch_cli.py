@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from conftest import standins_of
+from launch_kit import standins_of
 from standin import Truth
 
 from planner.cli.bench import bench
@@ -264,7 +264,7 @@ def test_addresses_that_are_none() -> None:
 
 
 def test_ledger_commands(tmp_path: Path) -> None:
-    from test_ledger import observation
+    from launch_kit import observation
 
     path = tmp_path / "l.db"
     rows = tmp_path / "rows.jsonl"

@@ -11,29 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from launch_kit import observation
 
-from planner.domain import Candidate, Metric, Observation, Outcome
+from planner.domain import Candidate, Outcome
 from planner.errors import InputError, MissingDataError
 from planner.launch.ledger import Filter, Ledger, LedgerBusyError
 from planner.launch.ledger.compare import compare
 from planner.launch.ledger.exchange import ExportForm, export, read_jsonl
 from planner.launch.ledger.schema import APPLICATION_ID
-
-
-def observation(number: int, **changes: object) -> Observation:
-    base = Observation(
-        id=f"obs-{number}",
-        hardware="h200",
-        model="m",
-        engine_version="0.5.23",
-        concurrency=8,
-        tok_per_s=100.0 + number,
-        spread_frac=0.01,
-        argv=("python", "-m", "sglang.launch_server", "--tp-size", "8"),
-        metrics=(Metric(name="sm_clock_mhz", value=1900.0, unit="MHz"),),
-        source="test",
-    )
-    return base.replace(**changes)
 
 
 def test_round_trip(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import standins_of
+from launch_kit import standins_of
 from standin import Truth
 
 from planner.domain import Observation
@@ -169,7 +169,7 @@ def test_port_taken(make_target: Callable[..., Target], tmp_path: Path) -> None:
     """Somebody else's server on the port: refused before anything starts, and that server lives on."""
     import socket
 
-    from conftest import FAST
+    from launch_kit import FAST
 
     from planner.launch.progress import SilentUi
     from planner.launch.session import Order, Session

@@ -1,0 +1,132 @@
+"""The packaged ledger of the campaign: whole, rebuilt from the raw records, and as the page says."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from planner.data.files import read_text
+from planner.data.load import load_hardware
+from planner.domain import Observation
+from planner.estimate.step_cost import calibrated_model, read_calibration
+from planner.estimate.step_cost.ledger import row_of_observation
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = ROOT / "benchmarks" / "h200"
+sys.path.insert(0, str(BENCH))
+
+import analysis  # noqa: E402
+from build_ledger import acceptance_observations, observations, read_raw  # noqa: E402
+
+LEDGERS = ("h200", "h200_acceptance")
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+def test_every_observation_has_its_provenance(name: str) -> None:
+    items = analysis.observations(name)
+    assert len({item.id for item in items}) == len(items)
+    for item in items:
+        assert item.argv and item.driver and item.recorded_at and item.source and item.candidate is not None
+        assert item.engine_version == "0.5.15.post1" and item.hardware == "h200"
+
+
+def test_the_packaged_ledger_is_what_the_raw_records_say() -> None:
+    built = {item.id: item for item in observations(read_raw())}
+    assert built == {item.id: item for item in analysis.observations()}
+    with gzip.open(BENCH / "raw" / "accept.jsonl.gz", "rt") as stream:
+        accept = acceptance_observations(list(map(json.loads, stream)))
+    assert accept == list(analysis.observations("h200_acceptance"))
+
+
+def test_nothing_in_the_records_names_a_place_of_work() -> None:
+    for name in LEDGERS:
+        assert not re.search(r"/home/|/root/|/work", read_text(f"observations/{name}.jsonl"))
+
+
+def test_a_row_of_the_ledger_is_a_bare_step() -> None:
+    """With ``output_tok`` a row would be charged for prefills that its decode lines do not hold."""
+    rows = [row for item in analysis.observations() if item.step_s and (row := row_of_observation(item))]
+    assert len(rows) > 100 and not any("output_tok" in row for row in rows)
+
+
+def test_disturbed_cells_are_kept_and_left_out() -> None:
+    every, used = analysis.load_cells("qwen3-8b", disturbed=True), analysis.load_cells("qwen3-8b")
+    gone = {cell.id for cell in every} - {cell.id for cell in used}
+    assert gone and all("eager" in name for name in gone)
+
+
+def test_failures_are_observations_too() -> None:
+    failed = [item for name in LEDGERS for item in analysis.observations(name) if not item.outcome.ok]
+    assert {(item.candidate.q_len, item.outcome.cause) for item in failed if item.candidate} == {
+        (3, "crash"),
+        (5, "crash"),
+    }
+    assert all("must match the existing size" in (item.outcome.detail or "") for item in failed)
+
+
+def test_verify_attention_goes_in_waves() -> None:
+    """The finding: on Triton one cached token costs the same at every q_len, times waves of blocks."""
+    slopes = analysis.context_slopes(analysis.load_cells("qwen3-8b"), n_layers=36, n_heads=32)
+    waves = [wave for kind, _, _, _, wave in slopes if kind == "tree"]
+    assert len({q_len for kind, q_len, _, _, _ in slopes if kind == "tree"}) == 4
+    assert max(waves) / min(waves) < 1.1
+
+
+def test_kv_pool_is_predicted_within_six_percent_and_never_low() -> None:
+    rows = analysis.kv_capacity()
+    assert len(rows) > 8
+    assert all(0 <= predicted / measured - 1 < 0.06 for _, measured, predicted in rows)
+
+
+def test_crowded_pool_runs_what_the_model_holds() -> None:
+    (crowd,) = [item for item in analysis.observations() if analysis.metric(item, "running_max")]
+    small = next(predicted for name, _, predicted in analysis.kv_capacity() if "fraction 0.3" in name)
+    assert crowd.context_tok == 8192
+    assert analysis.metric(crowd, "running_max") == small // (8192 + 400)
+
+
+def test_one_budget_predicts_the_other_trees() -> None:
+    errors, inside = analysis.few_point_errors(1)
+    assert len(errors) == 18 and max(abs(error) for error in errors) < 0.03 and all(inside)
+
+
+@pytest.mark.parametrize("model_id", analysis.MODELS)
+def test_design_takes_a_quarter_and_a_corner_without_looking_at_times(model_id: str) -> None:
+    cells = analysis.load_cells(model_id)
+    taken = analysis.quarter(cells)
+    assert len(taken) == len(set(taken)) == len(cells) // 4
+    first = cells[taken[0]]
+    assert first.prompt_tok in (512, 8192) and first.concurrency in (1, 4, 256)
+
+
+def test_page_states_what_the_model_says_now() -> None:
+    """A change of the model must rebuild the page: python benchmarks/h200/report.py."""
+    page = (ROOT / "docs" / "h200.md").read_text(encoding="utf-8")
+    match = re.search(r"\| dense 8B \| a quarter of the cells \| (\d+) \| ([\d.]+) % \| ([\d.]+) %", page)
+    assert match is not None
+    cells = analysis.load_cells("qwen3-8b")
+    known = analysis.quarter(cells)
+    rest = [cell for i, cell in enumerate(cells) if i not in known]
+    now = analysis.score(analysis.fit_cells("qwen3-8b", cells, known), rest)
+    assert now.n == int(match[1])
+    assert abs(100 * now.mape - float(match[2])) < 0.3 and abs(100 * now.p90 - float(match[3])) < 1.0
+
+
+@pytest.mark.parametrize("model_id", analysis.MODELS)
+def test_packaged_calibration_is_the_fit_of_that_quarter(model_id: str) -> None:
+    calibration = read_calibration(read_text(f"calibrations/h200.{model_id}.json"))
+    cells = analysis.load_cells(model_id)
+    assert {str(row.row["id"]) for row in calibration.rows} == {cells[i].id for i in analysis.quarter(cells)}
+    model = calibrated_model(calibration, load_hardware("h200"), analysis.model_profile(model_id))
+    assert model.domain is not None and model.domain.running == (1.0, 256.0)
+
+
+def test_ledger_lines_have_no_unknown_fields() -> None:
+    for name in LEDGERS:
+        for line in read_text(f"observations/{name}.jsonl").splitlines():
+            assert set(json.loads(line)) <= set(Observation.model_fields)
