@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from planner.estimate.acceptance import fit_acceptance
     from planner.estimate.step_cost import fit_step_cost
     from planner.review.checking import check
+    from planner.search.accuracy import accuracy
+    from planner.search.fitting import fit
 
 __getattr__, __dir__ = lazy_door(
     __name__,
@@ -65,6 +67,8 @@ __getattr__, __dir__ = lazy_door(
         "planner.estimate.acceptance": ("fit_acceptance",),
         "planner.estimate.step_cost": ("fit_step_cost",),
         "planner.review.checking": ("check",),
+        "planner.search.accuracy": ("accuracy",),
+        "planner.search.fitting": ("fit",),
     },
 )
 
@@ -89,7 +93,9 @@ __all__ = [
     "Problem",
     "Report",
     "Workload",
+    "accuracy",
     "check",
+    "fit",
     "fit_acceptance",
     "fit_step_cost",
     "plan",

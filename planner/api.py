@@ -42,6 +42,7 @@ def plan(
     engine_version: str | None = None,
     dialect: str | None = None,
     gpus: int | None = None,
+    calibration: str | Path | None = None,
     **pins: Any,
 ) -> Plan:
     """The safe launch with the highest projected throughput.
@@ -68,6 +69,7 @@ def plan(
         engine_version: SGLang release, image tag or month; None: see ``docs/plan.md``.
         dialect: build with tree speculation.
         gpus: GPUs of the box to use; all by default.
+        calibration: file that ``plan-config fit`` wrote for this hardware and model.
         **pins: fixed settings, fields of :class:`planner.search.Pins` (``budget=8``, ``tp_size=8``, ...).
 
     Returns:
@@ -107,6 +109,7 @@ def plan(
             gpus=gpus,
             pins=Pins.read(pins),
             robust=robust,
+            calibration=calibration,
         )
     )
 
@@ -123,6 +126,7 @@ def predict(
     dialect: str | None = None,
     limits: Sequence[str | Path] = (),
     gpus: int | None = None,
+    calibration: str | Path | None = None,
 ) -> Prediction:
     """What a given launch would do, with every limit that it breaks. Nothing is chosen.
 
@@ -137,6 +141,7 @@ def predict(
         dialect: how the build spells tree speculation.
         limits: TOML files with limits, added to the built-in ones.
         gpus: GPUs of the box.
+        calibration: file that ``plan-config fit`` wrote for this hardware and model.
 
     Raises:
         InputError: bad input, every problem at once.
@@ -155,5 +160,6 @@ def predict(
         engine_version=engine_version,
         dialect=dialect,
         gpus=gpus,
+        calibration=calibration,
     )
     return make_prediction(question, launch, accept_len=accept_len)

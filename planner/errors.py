@@ -15,7 +15,8 @@ Anything that is not a ``PlannerError`` is a bug and keeps its traceback.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from planner._record import record
 
 __all__ = [
     "DomainError",
@@ -41,7 +42,7 @@ class PlannerError(Exception):
         return f"{self.message}. {self.hint}" if self.hint else self.message
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Problem:
     """One thing wrong with an input, with everything needed to find and mend it."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from packaging.version import Version
 
+from planner._record import record
 from planner.domain import HardwareProfile, Limit, LimitShape, LimitStatus, ModelProfile, Workload
 from planner.domain.table import SPECULATION_BY_CODE, CandidateTable
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class LimitContext:
     """What a limit may look at beside the candidates."""
 
@@ -31,7 +31,7 @@ class LimitContext:
     """Predicted accept length of each core row, ``(n,)``."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class LimitVerdict:
     """A limit over a table. Arrays broadcast to ``(n, m, k)``."""
 

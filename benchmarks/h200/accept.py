@@ -1,6 +1,6 @@
-"""Acceptance for real: train a small pair (train_tiny.py), serve it with STANDALONE at several budgets, log accept lengths.
+"""Acceptance for real: train a small pair (train_tiny.py), serve it with STANDALONE trees, log accept lengths.
 
-``python accept.py --work DIR --out DIR --train-seconds 110 --seconds 250``
+``python accept.py --work DIR --out DIR --train-seconds 110``
 
 Accept length does not depend on speed, so all servers run at once, without CUDA graphs. They import while the pair is
 trained. Each answers the same held-out prompts, at temperature 0 and 1; at 0 its tokens are compared with those of the

@@ -1,6 +1,6 @@
-"""The campaign's ledger against the planner's models: what was predicted, how far off it was, what it would have chosen.
+"""The campaign's ledger against the planner's models: what was predicted, how far off it was, what would be chosen.
 
-Everything here reads the packaged ledger and needs no GPU. ``report.py`` writes the page from it, the notebook draws it.
+Everything here reads the packaged ledger and needs no GPU. ``report.py`` writes the page, the notebook draws it.
 """
 
 from __future__ import annotations
@@ -340,7 +340,8 @@ def kv_capacity() -> list[tuple[str, float, float]]:
             is_tree=candidate.speculation.value == "tree",
             context_length_tok=9216,
         )
-        name = f"{item.model}, {candidate.speculation.value}, q_len {candidate.q_len}, fraction {candidate.mem_fraction_static:g}"
+        name = f"{item.model}, {candidate.speculation.value}, q_len {candidate.q_len}"
+        name += f", fraction {candidate.mem_fraction_static:g}"
         name += "" if candidate.cuda_graph else ", eager"
         if name not in seen:
             seen.add(name)
@@ -349,7 +350,7 @@ def kv_capacity() -> list[tuple[str, float, float]]:
 
 
 def acceptance_points(temperature: float = 0.0) -> list[dict[str, Any]]:
-    """What the servers accepted: budget, topk, kind, accept length, rounds, answers equal to those without speculation."""
+    """What the servers accepted: budget, topk, kind, accept length, rounds, and answers as without speculation."""
     points = []
     for item in observations("h200_acceptance"):
         if item.accept_len is None or item.temperature != temperature or item.candidate is None:
@@ -368,7 +369,7 @@ def acceptance_points(temperature: float = 0.0) -> list[dict[str, Any]]:
 
 
 def few_point_errors(n_known: int) -> tuple[list[float], list[bool]]:
-    """Every subset of ``n_known`` trees of one topk known, the others of that topk predicted: errors, inside interval."""
+    """Every subset of ``n_known`` trees of one topk known, its other trees predicted: errors, inside interval."""
     from itertools import combinations
 
     errors, inside = [], []
@@ -396,8 +397,8 @@ def _marginals() -> tuple[Any, Any]:
 
 
 def exact_mode() -> tuple[list[tuple[dict[str, Any], Estimate]], dict[int, float]]:
-    """Exact mode from the drafter's marginals (rounds of the chain of 7) against every tree that was served, and the accept
-    lengths that these rounds themselves have, by chain length."""
+    """Exact mode from the drafter's marginals (rounds of the chain of 7) against every tree that was served, and what
+    these rounds themselves accept, by chain length."""
     probs, ranks = _marginals()
     exact = acceptance_from_rounds(probs, target_rank=ranks)
     pairs = []

@@ -1,9 +1,9 @@
 """From the raw records of the GPU host to the packaged ledger: ``python benchmarks/h200/build_ledger.py``.
 
-Reads ``benchmarks/h200/raw/*.jsonl.gz`` and writes ``planner/data/observations/h200.jsonl`` (one observation a cell or a
-server start) and ``h200_acceptance.jsonl``. A cell's figures are medians over its repeats. ``context_tok`` is the mean
-length of a sequence while it was measured (prompt plus half of what was generated) and ``output_tok`` is left out: the
-decode lines hold no prefill, and a row with ``output_tok`` would be charged for one.
+Reads ``benchmarks/h200/raw/*.jsonl.gz`` and writes ``planner/data/observations/h200.jsonl`` (one observation a cell
+or a server start) and ``h200_acceptance.jsonl``. A cell's figures are medians over its repeats. ``context_tok`` is the
+mean length of a sequence while it was measured (prompt plus half of what was generated) and ``output_tok`` is left
+out: the decode lines hold no prefill, and a row with ``output_tok`` would be charged for one.
 """
 
 from __future__ import annotations

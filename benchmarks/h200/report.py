@@ -128,9 +128,10 @@ def noise_text() -> str:
         f"{len(repeated)} cells were measured three times on one server: half the range over the median is "
         f"{100 * median(repeated):.2f} % in the middle and {100 * max(repeated):.1f} % at most. Decode lines (5 steps "
         f"each) of one run scatter by {100 * median(graph):.1f} % (median of the cells with graphs, at most "
-        f"{100 * max(graph):.0f} %). {len(disturbed)} eager cells without speculation were measured while the next server "
-        f"imported on the same host: their lines scatter by {100 * min(disturbed):.0f} to {100 * max(disturbed):.0f} %, and the "
-        "one run that outlasted the imports went from 41 to 25 ms a step when they ended. They are in the ledger "
+        f"{100 * max(graph):.0f} %). {len(disturbed)} eager cells without speculation were measured while the next "
+        "server imported on the same host: their lines scatter by "
+        f"{100 * min(disturbed):.0f} to {100 * max(disturbed):.0f} %, and the one run that outlasted "
+        f"the imports went from 41 to 25 ms a step when they ended. They are in the ledger "
         "(`neighbour_imports`) and left out below: an eager step waits for the host. How far two starts of one "
         "configuration differ was not measured."
     )
@@ -180,8 +181,8 @@ def main(argv: Sequence[str] = ()) -> int:
     over = [c for c in chosen if c.regret_frac > 0.03]
     page["regret"] = (
         f"Regret is at most 3 % in {len(chosen) - len(over)} of {len(chosen)} places (goal: all), "
-        f"{percent(sum(c.regret_frac for c in chosen) / len(chosen))} on average and {percent(max(c.regret_frac for c in chosen))} "
-        "at worst."
+        f"{percent(sum(c.regret_frac for c in chosen) / len(chosen))} on average and "
+        f"{percent(max(c.regret_frac for c in chosen))} at worst."
     )
     crossings = analysis.crossovers(fit, cells)
     page["crossover"] = table(
@@ -235,16 +236,19 @@ def _slopes(dense: Sequence[Cell], moe: Sequence[Cell]) -> str:
 def _term(fits: dict[str, tuple[StepCostFit, list[Cell], list[int]]]) -> str:
     if "verify_wave_s" not in PARAMETER_NAMES:
         return (
-            "The step-cost model has no such term: it lets every further query token repeat a part of reading the KV cache "
-            "(`verify_attention_frac`), which grows with q_len and not in waves. This is why the errors above are largest at "
-            "long contexts, whatever is calibrated."
+            "The step-cost model has no such term: it lets every further query token repeat a part of reading the KV "
+            "cache\n(`verify_attention_frac`), which grows with q_len and not in waves. This is why "
+            "the errors above are "
+            "largest at\nlong contexts, whatever is calibrated."
         )
     values = {m: f.posterior.value("verify_wave_s") * 1e9 for m, (f, _, _) in fits.items() if f.posterior is not None}
     return (
-        "The step-cost model has this term (`verify_wave_s`, for one cached token of 256 elements in one layer and wave); the "
-        f"calibrations put it at {values['qwen3-8b']:.0f} ns for GQA and {values['mla-moe-rank']:.0f} ns for MLA. Its form came "
-        "from these runs. So the lines above are tests of a form on cells that the fit has not seen, not of foresight: what "
-        "the planner said before the campaign is the column 'at campaign time'."
+        "The step-cost model has this term (`verify_wave_s`, for one cached token of 256 elements in "
+        "one layer and wave); "
+        f"the\ncalibrations put it at {values['qwen3-8b']:.0f} ns for GQA and {values['mla-moe-rank']:.0f} ns for MLA. "
+        "Its form came from these runs. So the lines above\nare tests of a form on cells that the "
+        "fit has not seen, not of "
+        "foresight: what the planner said before the campaign\nis the column 'at campaign time'."
     )
 
 
@@ -304,10 +308,12 @@ def acceptance_parts(images: Path) -> dict[str, str]:
         "few": table(("budgets known", "n", "MAPE", "largest", "coverage of 90 %"), few),
         "train": (
             f"{facts['seconds']:.0f} s, {facts['steps']} steps, {facts['tokens'] / 1e6:.0f} million bytes read from "
-            f"{facts['n_files']} Python files; final losses {facts['loss_target']:.2f} and {facts['loss_draft']:.2f} nats a byte"
+            f"{facts['n_files']} Python files; final losses "
+            f"{facts['loss_target']:.2f} and {facts['loss_draft']:.2f} nats a byte"
         ),
         "warm": f"{min(factor):.2f} to {max(factor):.2f}",
         "own": f"{own[7]:.2f}",
+        "own_said": f"{said['chain', 1, 7].value:.2f}",
     }
 
 

@@ -1,7 +1,7 @@
 """Start SGLang's server for the campaign: the same server, with three hooks that measurement needs.
 
-``GATE_FILE``      the scheduler waits, after its imports and before it touches the GPU, until this file exists. The next
-                   server imports (about half of a start) while the one before is measured, and takes the GPU after it.
+``GATE_FILE``      the scheduler waits, after its imports and before it touches the GPU, until this file exists. The
+                   next server imports (about half of a start) while the one before is measured.
 ``ROUTE_TOKENS=1`` dummy weights of a mixture of experts route every token alike (norms near 0 leave the router with its
                    bias). Norms become 1, embeddings and routers unit normal, so that tokens differ in their experts;
                    forced tokens are drawn at random instead of one constant token, so that requests differ too.

@@ -1,7 +1,8 @@
-"""One server process of the campaign: start, readiness, requests, decode lines, stop. Standard library and ``planner``."""
+"""One server process of the campaign: start, readiness, requests, decode lines, stop."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -140,10 +141,8 @@ class Server:
                 family = psutil.Process(self.process.pid).children(recursive=True)
             except psutil.NoSuchProcess:
                 family = []
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         for child in family:
             try:
                 child.kill()

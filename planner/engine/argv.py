@@ -7,11 +7,12 @@ nothing is dropped in silence.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 
 from pydantic import ValidationError
 
+from planner._record import record
 from planner.domain import ArgValue, LaunchConfig
 from planner.engine.argv_values import ValueFault, looks_like_option, read_value, write_value
 from planner.engine.dialects import Dialect, get_dialect
@@ -37,7 +38,7 @@ class ArgvFault(StrEnum):
     REFUSED_FLAG = "refused_flag"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ArgvProblem:
     """A fault that makes the engine's parser exit with code 2."""
 
@@ -53,7 +54,7 @@ class ArgvProblem:
         return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ReadArgv:
     """A command line as the engine's parser reads it."""
 

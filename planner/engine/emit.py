@@ -74,14 +74,35 @@ def emit_launch(
     return Launch(argv=(*program, *argv), env=config.env)
 
 
-def emit_launches(candidate: Candidate, **given: Any) -> tuple[Launch, ...]:
-    """What to run for every replica of a candidate; arguments and errors are those of :func:`emit_launch`.
+def emit_launches(
+    candidate: Candidate,
+    *,
+    hardware: HardwareProfile,
+    model: ModelProfile,
+    drafter: DrafterProfile | None,
+    context_length: int,
+    engine_version: EngineVersion | str | None = None,
+    dialect: str | None = None,
+    needs: Iterable[Need] = (),
+    chunked_prefill_size: int | None = None,
+    program: tuple[str, ...] = PROGRAM,
+) -> tuple[Launch, ...]:
+    """What to run for every replica of a candidate; errors are those of :func:`emit_launch`.
 
     The engine is asked once: replicas differ in port and devices, on which no value of it depends.
     """
-    speaks, version = _build(candidate, given.pop("engine_version", None), given.pop("dialect", None))
-    program = given.pop("program", PROGRAM)
-    first = candidate_launch(candidate, engine_version=version, dialect=speaks.id, **given)
+    speaks, version = _build(candidate, engine_version, dialect)
+    first = candidate_launch(
+        candidate,
+        hardware=hardware,
+        model=model,
+        drafter=drafter,
+        context_length=context_length,
+        engine_version=version,
+        dialect=speaks.id,
+        needs=needs,
+        chunked_prefill_size=chunked_prefill_size,
+    )
     launches = []
     for replica in range(candidate.replicas):
         config = first if replica == 0 else first.replace(**_of_replica(candidate, replica))

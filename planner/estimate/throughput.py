@@ -8,11 +8,10 @@ requests arrive at random (Poisson) and the number that runs follows a birth-dea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from planner._record import record
 from planner.domain import Estimate, Provenance
 from planner.errors import DomainError, InputError
 
@@ -76,7 +75,7 @@ def effective_concurrency(
     return np.asarray(np.minimum(np.asarray(concurrency, float), limit))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class ClosedLoop:
     """Steady state of a closed loop; arrays (n,)."""
 
@@ -115,7 +114,7 @@ def closed_loop(
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class OpenLoop:
     """Steady state under Poisson arrivals."""
 
@@ -186,7 +185,7 @@ def open_loop(arrival_req_per_s: float, *, step_s: ArrayLike, accept_len: float,
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class InterTokenLatency:
     """Gaps between the tokens of one request; arrays (n,)."""
 

@@ -78,9 +78,9 @@ def _descendants() -> list[int]:
 
 def _signal_all(group: int, number: int) -> int:
     """Sends a signal to the group and to every descendant outside of it. Returns how many were alive."""
+    alive = _descendants()
     with contextlib.suppress(OSError):
         os.killpg(group, number)
-    alive = _descendants()
     for pid in alive:
         with contextlib.suppress(OSError):
             if os.getpgid(pid) != group:

@@ -109,7 +109,9 @@ def read_commands(path: Path) -> list[Launch]:
             continue
         launches.append(Launch(argv=tuple(words), env=tuple(env)))
     if not launches and not problems:
-        problems.append(Problem("no command line", file=str(path), hint="python -m sglang.launch_server --model-path ..."))
+        problems.append(
+            Problem("no command line", file=str(path), hint="python -m sglang.launch_server --model-path ...")
+        )
     if problems:
         raise InputError(problems)
     return launches

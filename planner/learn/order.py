@@ -36,8 +36,8 @@ FLAT_SPREAD_FRAC = 0.15
 STOP_GAIN_FRAC = 0.0004
 """No trial is started for an expected gain below this share of the best measured rate."""
 FLAKY_CONFIRM = 3
-"""Failures without a known cause before a trial is given up: one start in ten that fails by itself does so three times in a
-row in one case of a thousand."""
+"""Failures without a known cause before a trial is given up: one start in ten that fails by itself does so three times
+in a row in one case of a thousand."""
 OTHER_PATH_FRAC = 0.3
 """Chance that a trial runs when one on another path through the engine, asking no more, has failed for its size."""
 SAME_PATH_FRAC = 0.1
@@ -104,10 +104,15 @@ class Belief:
         index = {trial.id: position for position, trial in enumerate(pool.trials)}
         self.rates: dict[int, list[float]] = {}
         self.failures: dict[int, list[str]] = {}
+        self.refused: set[int] = set()
+        """Never started: they say nothing about the others."""
         good: list[int] = []
         for trial, result in finished:
             position = index.get(trial.id)
             if position is None:
+                continue
+            if not result.launched:
+                self.refused.add(position)
                 continue
             if not result.ok:
                 self.failures.setdefault(position, []).append(result.cause)
@@ -197,7 +202,7 @@ def choose_next(
     """
     pool = belief.pool
     open_trials = np.ones(len(pool.trials), dtype=bool)
-    open_trials[list(belief.good)] = False
+    open_trials[[*belief.good, *belief.refused]] = False
     if minutes_left is not None:
         open_trials &= pool.minutes <= minutes_left
     for position in belief.failures:

@@ -72,9 +72,7 @@ class Planned:
 
     def _solved(self) -> Solved:
         subject = self.subject
-        models = load_models(
-            subject.hardware, subject.model, subject.drafter, subject.workload, subject.calibration
-        )
+        models = load_models(subject.hardware, subject.model, subject.drafter, subject.workload, subject.calibration)
         return solve(request_for(self.question, subject, models, self.target))
 
     @property

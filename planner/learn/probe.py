@@ -13,7 +13,7 @@ __all__ = ["Probe", "ProbeStep", "probe"]
 
 CONFIRM = 3
 """Failures in a row, without one success, before a value counts as bad. A true limit fails every time; a start that
-fails one time in five by itself does so three times in a row in one case of 125: enough to go on, not enough to say so."""
+fails one time in five by itself does so three times in a row in one case of 125: enough to go on, not to say so."""
 CONFIRM_END = 4
 """Further failures asked of the lowest bad value at the end: seven in a row in all. At one flaky start in five that
 happens to a good value in one probe of 78,000."""

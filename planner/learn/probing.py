@@ -60,7 +60,9 @@ def plan_probe(planned: Planned, limit: Limit, *, bad: float | None = None) -> P
             there would break another limit.
     """
     if limit.shape not in (LimitShape.AT_MOST, LimitShape.AT_LEAST) or limit.quantity is None:
-        raise InputError(f"{limit.id} has no interval to narrow", "`plan-config isolate` tells which settings are guilty")
+        raise InputError(
+            f"{limit.id} has no interval to narrow", "`plan-config isolate` tells which settings are guilty"
+        )
     if limit.quantity not in KNOB_OF:
         raise InputError(
             f"no single setting of a launch moves {limit.quantity}", f"probe one of {', '.join(sorted(KNOB_OF))}"
@@ -170,7 +172,7 @@ def _candidates(
             if not against:
                 found[value] = candidate
         broken = broken or broken_here
-        if not broken_here or knob in ("max_running_requests",):
+        if not broken_here or knob == "max_running_requests":
             return found, broken, chosen
         requests = requests // 2
     return {}, broken, base

@@ -27,7 +27,7 @@ def amended_text(base: str, new: Sequence[Limit], revisions: Sequence[Revision])
     import tomlkit
     from tomlkit.items import AoT
 
-    document = tomlkit.parse(base) if base else tomlkit.parse(_HEAD + "schema_version = 1\n")
+    document = tomlkit.parse(base) if base else tomlkit.parse(_HEAD + "schema_version = 1\n\n")
     entries = document.setdefault("limit", tomlkit.aot())
     assert isinstance(entries, AoT)
     for revision in revisions:

@@ -232,7 +232,7 @@ def _limit(
     rivals = [
         other
         for other in QUANTITIES
-        if other != quantity and any(_could_explain(other, run, good) for run in mine) and other in FIELDS_BEHIND
+        if other != quantity and all(_could_explain(other, run, good) for run in mine) and other in FIELDS_BEHIND
     ]
     confounded = [run.ref for run in mine if run.unstated & {"max_running_requests", "budget"}]
     sure = len(mine) > 1 and not confounded

@@ -114,7 +114,9 @@ def _moved(
     beyond = [(run, value) for run, value in good if before_bad is not None and value >= before_bad]
     inside = [(run, value) for run, value in good if value > limit.known_good and (run, value) not in beyond]
     lower = [
-        (run, value) for run, value in bad if value > limit.known_good and (before_bad is None or value < before_bad)
+        (run, value)
+        for run, value in bad
+        if _first(run) == limit.quantity and value > limit.known_good and (before_bad is None or value < before_bad)
     ]
     mended = _mended(limit, beyond, bad)
     if mended is not None:
@@ -145,9 +147,7 @@ def _moved(
     return Revision(limit, after, tuple(why))
 
 
-def _mended(
-    limit: Limit, beyond: Sequence[tuple[Run, float]], bad: Sequence[tuple[Run, float]]
-) -> Revision | None:
+def _mended(limit: Limit, beyond: Sequence[tuple[Run, float]], bad: Sequence[tuple[Run, float]]) -> Revision | None:
     """A limit that a newer version no longer has: good runs beyond it, no such failure there or later."""
     versions = sorted({version for run, _ in beyond if (version := _release(run)) is not None})
     for version in versions:

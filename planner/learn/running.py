@@ -59,9 +59,9 @@ def target_of_trial(trial: Trial, subject: Subject, *, python: str | None, env: 
         InputError: argv that starts no server.
     """
     target = target_from_argv(trial.argv, env=(*env, *trial.env))
-    return target.replace(
-        expected=trial.candidate, versions=subject.versions, workload=subject.workload
-    ).with_python(python)
+    return target.replace(expected=trial.candidate, versions=subject.versions, workload=subject.workload).with_python(
+        python
+    )
 
 
 @dataclass(slots=True)

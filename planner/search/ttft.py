@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
+from planner._record import record
 from planner.domain import Estimate, Provenance, Workload
 from planner.estimate.throughput import first_token_s, time_to_first_token
 from planner.search.score import Scores
@@ -25,7 +24,7 @@ _AHEAD_PER_CLIENT = 0.05
 _MAX_BUSY_FRAC = 0.95
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class FirstToken:
     """TTFT of core rows, arrays ``(n,)``."""
 

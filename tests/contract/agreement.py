@@ -45,7 +45,9 @@ class Score:
         self.refused += answer["error"] is not None
         self.fields += 1 if answer["error"] is not None else len(answer["effective"].keys() - HIDDEN)
         self.different += bool(found)
-        self.by_field.update(found)
+        self.by_field.update(found.keys())
+        if found:
+            print(engine.version, hw, argv, found, file=sys.stderr)
 
     def row(self, version: str) -> str:
         worst = ", ".join(f"`{name}` {count}" for name, count in self.by_field.most_common(6)) or "none"

@@ -54,6 +54,13 @@ def test_the_quantities_of_the_limits_page_are_those_of_the_code():
     )
 
 
+def test_the_design_page_names_every_room():
+    text = (DOCS / "design.md").read_text(encoding="utf-8")
+    table = text[text.index("| room | what |") : text.index("## Limits are data")]
+    rooms = {path.parent.name for path in (ROOT / "planner").glob("*/__init__.py")}
+    assert {room for room in rooms if f"`{room}/`" not in table} == set()
+
+
 def test_the_keys_that_the_plan_page_names_exist():
     text = (DOCS / "plan.md").read_text(encoding="utf-8")
     paragraph = text[text.index("JSON keys:") : text.index("## Exit codes")]

@@ -1,4 +1,4 @@
-"""The campaign's driver against a scripted server: what is measured, what is written, what survives a cut or a crash."""
+"""The campaign's driver against a scripted server: what is measured and written, what survives a cut or a crash."""
 
 from __future__ import annotations
 
@@ -62,18 +62,21 @@ def test_a_crash_is_a_record_and_the_next_job_runs(tmp_path: Path) -> None:
     campaign(tmp_path).run(jobs)
     assert [cell["job"] for cell in records(tmp_path, "cell")] == ["dies", "lives"]
     (failure,) = records(tmp_path, "failure")
-    assert failure["job"] == "dies" and any("Scheduler hit an exception" in line for line in failure["log"])
+    assert failure["job"] == "dies"
+    assert any("Scheduler hit an exception" in line for line in failure["log"])
 
 
 def test_a_cell_that_cannot_fit_records_how_many_ran(tmp_path: Path) -> None:
     campaign(tmp_path).run([job("crowd", (Cell(8, 50, fits=False),), env=(("STAND_IN_POOL", "200"),))])
     (cell,) = records(tmp_path, "cell")
-    assert cell["running_max"] == 4 and cell["queued_max"] == 4
+    assert cell["running_max"] == 4
+    assert cell["queued_max"] == 4
 
 
 def test_a_spent_deadline_starts_nothing(tmp_path: Path) -> None:
     campaign(tmp_path, seconds=0.0).run([job("one", (Cell(1, 8),))])
-    assert records(tmp_path, "cell") == [] and records(tmp_path, "server") == []
+    assert records(tmp_path, "cell") == []
+    assert records(tmp_path, "server") == []
 
 
 @pytest.mark.parametrize("item", JOBS, ids=lambda item: item.name)
@@ -86,7 +89,8 @@ def test_design_is_consistent(item: Job) -> None:
     assert item.accept_len <= min(item.q_len, item.steps + 1)
     assert item.q_len - 1 <= item.topk + max(item.steps - 1, 0) * item.topk**2
     if item.kind == "chain":
-        assert item.topk == 1 and item.steps == item.q_len - 1
+        assert item.topk == 1
+        assert item.steps == item.q_len - 1
     assert max(cell.context_tok for cell in item.cells) + 400 <= 9216
 
 
@@ -97,4 +101,5 @@ def test_names_are_unique() -> None:
 def test_short_prompts_are_beginnings_of_long_ones() -> None:
     assert prompt(7, 512, 20480) == prompt(7, 8192, 20480)[:512]
     assert prompt(7, 64, 20480) != prompt(8, 64, 20480)
-    assert min(prompt(1, 512, 20480)) >= 3 and max(prompt(1, 512, 20480)) < 20480
+    assert min(prompt(1, 512, 20480)) >= 3
+    assert max(prompt(1, 512, 20480)) < 20480

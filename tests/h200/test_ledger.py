@@ -31,8 +31,13 @@ def test_every_observation_has_its_provenance(name: str) -> None:
     items = analysis.observations(name)
     assert len({item.id for item in items}) == len(items)
     for item in items:
-        assert item.argv and item.driver and item.recorded_at and item.source and item.candidate is not None
-        assert item.engine_version == "0.5.15.post1" and item.hardware == "h200"
+        assert item.argv
+        assert item.driver
+        assert item.recorded_at
+        assert item.source
+        assert item.candidate is not None
+        assert item.engine_version == "0.5.15.post1"
+        assert item.hardware == "h200"
 
 
 def test_the_packaged_ledger_is_what_the_raw_records_say() -> None:
@@ -51,13 +56,15 @@ def test_nothing_in_the_records_names_a_place_of_work() -> None:
 def test_a_row_of_the_ledger_is_a_bare_step() -> None:
     """With ``output_tok`` a row would be charged for prefills that its decode lines do not hold."""
     rows = [row for item in analysis.observations() if item.step_s and (row := row_of_observation(item))]
-    assert len(rows) > 100 and not any("output_tok" in row for row in rows)
+    assert len(rows) > 100
+    assert not any("output_tok" in row for row in rows)
 
 
 def test_disturbed_cells_are_kept_and_left_out() -> None:
     every, used = analysis.load_cells("qwen3-8b", disturbed=True), analysis.load_cells("qwen3-8b")
     gone = {cell.id for cell in every} - {cell.id for cell in used}
-    assert gone and all("eager" in name for name in gone)
+    assert gone
+    assert all("eager" in name for name in gone)
 
 
 def test_failures_are_observations_too() -> None:
@@ -92,7 +99,9 @@ def test_crowded_pool_runs_what_the_model_holds() -> None:
 
 def test_one_budget_predicts_the_other_trees() -> None:
     errors, inside = analysis.few_point_errors(1)
-    assert len(errors) == 18 and max(abs(error) for error in errors) < 0.03 and all(inside)
+    assert len(errors) == 18
+    assert max(abs(error) for error in errors) < 0.03
+    assert all(inside)
 
 
 @pytest.mark.parametrize("model_id", analysis.MODELS)
@@ -101,7 +110,8 @@ def test_design_takes_a_quarter_and_a_corner_without_looking_at_times(model_id: 
     taken = analysis.quarter(cells)
     assert len(taken) == len(set(taken)) == len(cells) // 4
     first = cells[taken[0]]
-    assert first.prompt_tok in (512, 8192) and first.concurrency in (1, 4, 256)
+    assert first.prompt_tok in (512, 8192)
+    assert first.concurrency in (1, 4, 256)
 
 
 def test_page_states_what_the_model_says_now() -> None:
@@ -114,7 +124,8 @@ def test_page_states_what_the_model_says_now() -> None:
     rest = [cell for i, cell in enumerate(cells) if i not in known]
     now = analysis.score(analysis.fit_cells("qwen3-8b", cells, known), rest)
     assert now.n == int(match[1])
-    assert abs(100 * now.mape - float(match[2])) < 0.3 and abs(100 * now.p90 - float(match[3])) < 1.0
+    assert abs(100 * now.mape - float(match[2])) < 0.3
+    assert abs(100 * now.p90 - float(match[3])) < 1.0
 
 
 @pytest.mark.parametrize("model_id", analysis.MODELS)
@@ -123,7 +134,8 @@ def test_packaged_calibration_is_the_fit_of_that_quarter(model_id: str) -> None:
     cells = analysis.load_cells(model_id)
     assert {str(row.row["id"]) for row in calibration.rows} == {cells[i].id for i in analysis.quarter(cells)}
     model = calibrated_model(calibration, load_hardware("h200"), analysis.model_profile(model_id))
-    assert model.domain is not None and model.domain.running == (1.0, 256.0)
+    assert model.domain is not None
+    assert model.domain.running == (1.0, 256.0)
 
 
 def test_ledger_lines_have_no_unknown_fields() -> None:

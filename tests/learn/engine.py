@@ -39,7 +39,11 @@ class Truth:
     def rate(self, candidate: Candidate, model_rate: float) -> float:
         """True tok/s."""
         rate = model_rate * self.bend.get(f"{candidate.speculation.value}{candidate.budget}", 1.0)
-        if self.slow and str(getattr(getattr(candidate, self.slow[0]), "value", getattr(candidate, self.slow[0]))) == self.slow[1]:
+        if (
+            self.slow
+            and str(getattr(getattr(candidate, self.slow[0]), "value", getattr(candidate, self.slow[0])))
+            == self.slow[1]
+        ):
             rate *= self.slow[2]
         return rate
 
@@ -53,7 +57,7 @@ class Engine:
         self.rng = np.random.default_rng(truth.seed)
         self.n_launches = 0
 
-    def run(self, trial: Trial) -> Result:
+    def run(self, trial: Trial, attempt: int = 1) -> Result:
         self.n_launches += 1
         candidate = trial.candidate
         assert candidate is not None

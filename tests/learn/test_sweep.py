@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from planner.domain import Launch
+from planner.learn.journal import open_journal
 from planner.learn.order import Pool
 from planner.learn.pool import pool_of_search
 from planner.learn.sweep import sweep
-from planner.learn.journal import open_journal
 from planner.search.request import WorkloadInput
 from tests.learn.engine import Engine, Truth
 from tests.search.strategies import search
@@ -29,7 +29,7 @@ def pool() -> Pool:
         WorkloadInput(target_c=96),
         pins={"tp_size": 8, "attention_dp_size": 1, "attention_backend": "triton"},
         dialect="field",
-        lift={name: "the truth decides" for name in limits},
+        lift=dict.fromkeys(limits, "the truth decides"),
     )
 
     def emit(candidate: object) -> tuple[Launch, ...]:
@@ -65,7 +65,9 @@ def best_safe(truth: Truth, pool: Pool, rates: dict[str, float]) -> float:
     )
 
 
-def launches_until_close(results: list[tuple[str, float | None]], target: float, truth_rate: dict[str, float]) -> int | None:
+def launches_until_close(
+    results: list[tuple[str, float | None]], target: float, truth_rate: dict[str, float]
+) -> int | None:
     for count, (trial_id, rate) in enumerate(results, start=1):
         if rate is not None and truth_rate[trial_id] >= (1 - CLOSE_FRAC) * target:
             return count
@@ -90,6 +92,7 @@ def test_sweep_needs_half_the_launches_of_random_search(pool: Pool, tmp_path: Pa
         random_search.append(launches_until_close(tried, target, true_rate) or len(pool.trials))
     median, other = float(np.median(ours)), float(np.median(random_search))
     spread = np.quantile(ours, (0.1, 0.9)), np.quantile(random_search, (0.1, 0.9))
+    # Figures of docs/learn.md; shown with pytest -s.
     print(f"sweep {median} {spread[0]}, random {other} {spread[1]}, missed {missed}, pool {len(pool.trials)}")
     assert median <= 0.5 * other
     assert missed <= 0.02 * N_TRUTHS

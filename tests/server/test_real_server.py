@@ -39,21 +39,23 @@ def launch(
     argv += ["pytorch", "--grammar-backend", "none", "--disable-overlap-schedule", "--mem-fraction-static", "0.1"]
     argv += ["--max-total-tokens", "8192", "--context-length", "1024", "--max-running-requests", "4"]
     argv += ["--skip-server-warmup", "--enable-metrics", "--decode-log-interval", "5", *extra]
-    done = subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **SERVER_ENV}, timeout=1500)
+    done = subprocess.run(
+        argv, capture_output=True, text=True, env={**os.environ, **SERVER_ENV, "MARK": str(run_dir)}, timeout=1500
+    )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
 
-def servers(model: Path) -> list[int]:
-    """Processes that have this model on their command line or in their environment's working set."""
+def servers(run_dir: Path) -> list[int]:
+    """Processes with the mark of this launch in their environment or on their command line."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit() and int(name) != os.getpid():
             try:
-                line = Path(f"/proc/{name}/cmdline").read_bytes()
+                told = Path(f"/proc/{name}/cmdline").read_bytes() + Path(f"/proc/{name}/environ").read_bytes()
             except OSError:
                 continue
-            if str(model).encode() in line or b"sglang::" in line:
+            if str(run_dir).encode() in told:
                 found.append(int(name))
     return found
 
@@ -81,14 +83,16 @@ def test_trained_model_is_right_and_measured(server_python: str, trained_model: 
         assert effective["attention_backend"] == "torch_native"
         assert effective["max_running_requests"] == 4
         assert row.log_digest == report["log_digest"]
-    assert servers(trained_model) == []
+    assert report["left_behind"] == 0
+    assert servers(tmp_path / "run") == []
 
 
 def test_dummy_weights_are_garbage(server_python: str, dummy_model: Path, tmp_path: Path) -> None:
     """A server that is ready and healthy, and whose answers are noise: failed, and rightly so."""
     code, report = launch(server_python, dummy_model, tmp_path / "run", extra=("--load-format", "dummy"))
     assert (code, report["cause"], report["stage"]) == (1, "garbage-output", "canary"), report["detail"]
-    assert servers(dummy_model) == []
+    assert report["left_behind"] == 0
+    assert servers(tmp_path / "run") == []
 
 
 def test_crash_after_readiness(server_python: str, trained_model: Path, tmp_path: Path) -> None:
@@ -100,7 +104,8 @@ def test_crash_after_readiness(server_python: str, trained_model: Path, tmp_path
     assert "'NoneType' object has no attribute 'shape'" in str(report["detail"])
     canary = next(stage for stage in report["stages"] if stage["stage"] == "canary")  # type: ignore[attr-defined]
     assert canary["took_s"] < 40
-    assert servers(trained_model) == []
+    assert report["left_behind"] == 0
+    assert servers(tmp_path / "run") == []
 
 
 def test_installed_parser_refuses(server_python: str, dummy_model: Path, tmp_path: Path) -> None:
