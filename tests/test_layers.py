@@ -13,7 +13,8 @@ import planner
 ROOT = Path(planner.__file__).parent
 
 ROOMS = (
-    ("_lazy", "_record", "errors", "units", "version"),
+    ("_lazy", "_record"),
+    ("errors", "units", "version"),
     ("domain",),
     ("data",),
     ("estimate",),

@@ -7,8 +7,10 @@ Exit codes: 0 done (a safe plan, a clean check, a healthy log), 1 the answer is 
 from __future__ import annotations
 
 import atexit
+import errno
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -127,4 +129,11 @@ def main(argv: list[str] | None = None) -> None:
     except PlannerError as error:
         for line in str(error).splitlines():
             print(f"plan-config: {line}", file=sys.stderr)
+        sys.exit(EXIT_BAD_INPUT)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EPIPE) or error.filename is not None:
+            raise
+        # The disk behind our output is full, or its reader is gone: the interpreter must not try to flush it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"plan-config: the output could not be written: {error.strerror}", file=sys.stderr)
         sys.exit(EXIT_BAD_INPUT)

@@ -77,7 +77,7 @@ def probe(ctx: click.Context, /, limit_id: str, **given: Any) -> None:
     finally:
         runner.ui.close()
     if given["format_"] == "json":
-        body = {"limit": limit_id, "quantity": plan.limit.quantity, "notes": plan.notes}
+        body: dict[str, Any] = {"limit": limit_id, "quantity": plan.limit.quantity, "notes": plan.notes}
         body |= {"before": {"known_good": plan.good, "known_bad": plan.bad}}
         body |= {"probe": found.model_dump(mode="json"), "cost": cost.model_dump(mode="json")}
         click.echo(json.dumps(body, indent=2))

@@ -12,8 +12,9 @@ from planner.cli.options import plan_options
 
 if TYPE_CHECKING:
     from planner.launch.bench import BenchPlan
+    from planner.learn.journal import Journal
     from planner.learn.order import Choice, Pool
-    from planner.learn.running import Subject
+    from planner.learn.running import LaunchRunner, Subject
     from planner.learn.sweep import SweepReport
     from planner.learn.trial import Trial
 
@@ -33,6 +34,7 @@ __all__ = ["sweep"]
               help="Candidates predicted below this share of the best are left out.")  # fmt: skip
 @click.option("--launch-minutes", default=9.0, show_default=True, type=click.FloatRange(min=0.01), metavar="N",
               help="What a launch of --list takes, for the budget.")  # fmt: skip
+@click.option("--ray", metavar="ADDRESS", help="On every node of this Ray cluster (extra ray).")
 @click.option("--bench", metavar="C[,C...]", help="Measure at these concurrencies; the last one ranks [target].")
 @click.option("--bench-context", metavar="TOK[,TOK...]", help="[that of the plan; 1024 with --list]")
 @click.option("--bench-output", default=256, show_default=True, type=click.IntRange(min=1), metavar="TOK")
@@ -77,6 +79,8 @@ def run_sweep(plan: Path | None, given: dict[str, Any]) -> tuple[SweepReport, st
 
     with open_journal(given["folder"] / "journal.jsonl", header=header) as journal:
         try:
+            if given["ray"] is not None:
+                return _on_ray(pool, runner, journal, given, n_gpus=n_gpus, first=first), first.id if first else None
             report = run(
                 pool,
                 runner,
@@ -129,3 +133,40 @@ def _listed(given: dict[str, Any]) -> tuple[Pool, Trial | None, Subject, BenchPl
     )
     bench = bench_of(given, clients="8", context="1024")
     return pool, pool.trials[0], subject, bench, gpus_of(given["hw"], given)
+
+
+def _on_ray(
+    pool: Pool, runner: LaunchRunner, journal: Journal, given: dict[str, Any], *, n_gpus: int, first: Trial | None
+) -> SweepReport:
+    """One trial a node at a time. The folder must be the same path on every node; ledger and journal are here."""
+    from dataclasses import replace
+
+    from planner.errors import InputError, MissingDataError
+    from planner.learn.many_hosts import HostRun, RayHosts, ledger_recorder, sweep_hosts
+
+    try:
+        import ray
+    except ImportError:
+        raise MissingDataError("Ray is not installed", "pip install 'plan-config[ray]'") from None
+    try:
+        ray.init(address=None if given["ray"] == "local" else given["ray"], log_to_driver=False)
+    except (ConnectionError, ValueError) as error:
+        raise InputError(f"no Ray cluster at {given['ray']}: {error}", "start one with `ray start --head`") from None
+    try:
+        from planner.launch.progress import SilentUi
+
+        remote = replace(runner, ledger=None, ui=SilentUi())
+        return sweep_hosts(
+            pool,
+            RayHosts(HostRun(remote)),
+            journal,
+            record=ledger_recorder(given["ledger"]) if given["ledger"] is not None else None,
+            n_gpus=n_gpus,
+            first=first,
+            one_knob=not given["many_knobs"],
+            budget_minutes=given["budget_minutes"],
+            max_launches=given["max_launches"],
+            say=lambda host, choice, trial: runner.ui.say(f"{host}: trial {trial.id} ({choice.why})"),
+        )
+    finally:
+        ray.shutdown()

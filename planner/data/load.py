@@ -85,7 +85,22 @@ def load_limits(files: Sequence[str | Path] = ()) -> tuple[Limit, ...]:
 def read_hardware(path: Path) -> HardwareProfile:
     """A hardware profile from a TOML file."""
     source = read_toml(path)
-    return build(HardwareProfile, source.data, source=source)
+    profile = build(HardwareProfile, source.data, source=source)
+    tables = [name.removesuffix(".npz") for name in list_names("kernels", ".npz")]
+    if profile.kernel_tables is not None and profile.kernel_tables not in tables:
+        raise InputError(
+            [
+                Problem(
+                    f"no kernel table {profile.kernel_tables!r} is packaged",
+                    file=source.name,
+                    line=source.line_of(("kernel_tables",)),
+                    field="kernel_tables",
+                    value=profile.kernel_tables,
+                    hint=f"{nearest_hint(profile.kernel_tables, tables)}; leave it out to use the data sheet alone",
+                )
+            ]
+        )
+    return profile
 
 
 def read_model(path: Path) -> ModelProfile:

@@ -27,7 +27,7 @@ class HardwareProfile(Sourced):
     """Facts of one GPU system, each with a source. ``id`` is what ``--hw`` takes."""
 
     schema_version: Annotated[int, Field(ge=1, le=1)] = 1
-    id: str
+    id: Annotated[str, Field(min_length=1)]
     name: str
     aliases: tuple[str, ...] = ()
     vendor: str

@@ -120,7 +120,7 @@ class Limit(Value):
     """A learned boundary of a named quantity (``at_most``, ``at_least``, ``one_of``) or of a set of settings
     (``not_together``, ``requires``)."""
 
-    id: str
+    id: Annotated[str, Field(min_length=1)]
     title: str
     shape: LimitShape
     quantity: str | None = None

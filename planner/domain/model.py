@@ -59,7 +59,7 @@ class ModelProfile(Sourced):
     """Shape of a target model. ``id`` is what ``--model`` takes."""
 
     schema_version: Annotated[int, Field(ge=1, le=1)] = 1
-    id: str
+    id: Annotated[str, Field(min_length=1)]
     name: str
     aliases: tuple[str, ...] = ()
     model_path: str
@@ -208,7 +208,7 @@ class DrafterProfile(Sourced):
     """A draft model. ``id`` is what ``--drafter`` takes."""
 
     schema_version: Annotated[int, Field(ge=1, le=1)] = 1
-    id: str
+    id: Annotated[str, Field(min_length=1)]
     name: str
     aliases: tuple[str, ...] = ()
     model_path: str
@@ -231,6 +231,14 @@ class DrafterProfile(Sourced):
     train_context_tok: int | None = None
     """Longest context seen in training: accept length falls beyond it."""
     points: tuple[AcceptPoint, ...] = ()
+
+    @model_validator(mode="after")
+    def _points_within_the_block(self) -> Self:
+        high = [point for point in self.points if point.accept_len > self.block_size]
+        if high:
+            shown = ", ".join(f"{point.accept_len:g} at budget {point.budget}" for point in high)
+            raise ValueError(f"accept length above block_size {self.block_size}: {shown}")
+        return self
 
     @property
     def max_accept_len(self) -> int:

@@ -90,7 +90,7 @@ def resolve(
         values=values,
         given=frozenset(given),
         platform=platform_facts(hardware, cuda_visible=cuda_visible),
-        model=model_facts(model, model_config, path=launch.model_path),
+        model=model_facts(model, _overridden(model_config, values), path=launch.model_path),
         draft=draft_facts(drafter, draft_config),
         env=dict(launch.env),
     )
@@ -132,6 +132,18 @@ def _python_value(value: ArgValue, flag: FlagSpec | None) -> Any:
     if isinstance(value, tuple):
         return [float(item) for item in value] if flag is not None and flag.type is FlagType.FLOAT else list(value)
     return value
+
+
+def _overridden(config: Mapping[str, Any] | None, values: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """config.json under ``--json-model-override-args``; text that is no JSON is refused by the rules later."""
+    text = values.get("json_model_override_args")
+    if config is None or not text:
+        return config
+    try:
+        changes = json.loads(text) if isinstance(text, str) else text
+    except json.JSONDecodeError:
+        return config
+    return {**config, **changes} if isinstance(changes, Mapping) else config
 
 
 def _own_field(name: str, values: Mapping[str, Any], table: Any) -> str:

@@ -15,10 +15,11 @@ from planner.domain import Observation
 from planner.errors import MissingDataError
 from planner.learn.journal import Journal
 from planner.learn.order import Belief, Choice, Pool, choose_next
+from planner.learn.running import LaunchRunner
 from planner.learn.sweep import SweepReport, cost_of, report_of
 from planner.learn.trial import Result, Trial
 
-__all__ = ["Done", "Hosts", "RayHosts", "ledger_recorder", "sweep_hosts"]
+__all__ = ["Done", "HostRun", "Hosts", "RayHosts", "ledger_recorder", "sweep_hosts"]
 
 Run = Callable[[Trial, int], tuple[Result, tuple[Observation, ...]]]
 """Runs a trial where it is called and returns its observations, which go into the ledger of the caller."""
@@ -73,14 +74,14 @@ def sweep_hosts(
     """
     start = next((i for i, trial in enumerate(pool.trials) if first is not None and trial.id == first.id), None)
     running: dict[str, Trial] = {}
-    n_lost = 0
+    lost: set[str] = set()
     why = "no trial left is worth its time"
     while True:
         cost = cost_of(journal, n_gpus=n_gpus)
         left = None if budget_minutes is None else budget_minutes - cost.minutes
         spent = max_launches is not None and cost.n_launches + len(running) >= max_launches
         for host in hosts.names():
-            if host in running or spent or (left is not None and left <= 0):
+            if host in running or host in lost or spent or (left is not None and left <= 0):
                 continue
             choice = _next(pool, journal, running, one_knob=one_knob, minutes_left=left, first=start)
             if choice is None:
@@ -93,7 +94,7 @@ def sweep_hosts(
             running[host] = trial
             spent = max_launches is not None and cost.n_launches + len(running) >= max_launches
         if not running:
-            if not hosts.names():
+            if lost.issuperset(hosts.names()):
                 why = "no host is left"
             elif spent:
                 why = f"{max_launches} launches are done"
@@ -103,13 +104,13 @@ def sweep_hosts(
         done = hosts.wait()
         trial = running.pop(done.host)
         if done.result is None:
-            n_lost += 1
+            lost.add(done.host)
             continue
         if record is not None and done.observations:
             record(done.observations)
         journal.ended(trial, done.result)
-    if n_lost:
-        why += f"; {n_lost} running trials were lost with their hosts and run again where a host was left"
+    if lost:
+        why += f"; {len(lost)} hosts were lost with the trial that each ran, which went back into the pool"
     return report_of(journal, n_gpus=n_gpus, why=why)
 
 
@@ -128,6 +129,19 @@ def _next(
     return choose_next(belief, one_knob=one_knob, minutes_left=minutes_left, first=first)
 
 
+@dataclass(frozen=True, slots=True)
+class HostRun:
+    """Runs a trial through the launcher of the machine on which it is called."""
+
+    runner: LaunchRunner
+    """With ``ledger`` None: the observations go to the caller."""
+
+    def __call__(self, trial: Trial, attempt: int) -> tuple[Result, tuple[Observation, ...]]:
+        """The result and what was observed."""
+        result = self.runner.run(trial, attempt)
+        return result, self.runner.observed(trial, attempt) if result.launched else ()
+
+
 class RayHosts:
     """The nodes of a Ray cluster. Call ``ray.init`` first; every node has the planner and SGLang installed."""
 
@@ -142,7 +156,7 @@ class RayHosts:
         except ImportError:
             raise MissingDataError("Ray is not installed", "pip install 'plan-config[ray]'") from None
         self._ray = ray
-        self._run = ray.remote(run)
+        self._run = ray.remote(lambda trial, attempt: run(trial, attempt))
         self._gpus = gpus_per_trial
         self._tasks: dict[Any, str] = {}
 
@@ -162,8 +176,14 @@ class RayHosts:
         """The next trial that ends; one whose node or worker died has no result."""
         (ref,), _ = self._ray.wait(list(self._tasks), num_returns=1)
         host = self._tasks.pop(ref)
-        lost = (self._ray.exceptions.RaySystemError, self._ray.exceptions.WorkerCrashedError)
-        lost += (self._ray.exceptions.NodeDiedError, self._ray.exceptions.TaskUnschedulableError)
+        errors = self._ray.exceptions
+        lost = (
+            errors.RaySystemError,
+            errors.WorkerCrashedError,
+            errors.NodeDiedError,
+            errors.TaskUnschedulableError,
+            errors.ObjectLostError,
+        )
         try:
             result, observations = self._ray.get(ref)
         except lost:

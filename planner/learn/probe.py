@@ -93,7 +93,8 @@ def probe(
 
     def attempt(value: float, times: int) -> ProbeStep:
         results: list[Result] = []
-        while len(results) < times and not over():
+        already = spent()
+        while len(results) < times and (max_launches is None or already + len(results) < max_launches):
             results.append(run(value))
             if results[-1].ok:
                 break
@@ -111,7 +112,7 @@ def probe(
             # The lowest bad value must hold once more before it is called one.
             step = attempt(high, CONFIRM_END)
             if not step.good:
-                confirmed = high
+                confirmed = high if len(step.results) == CONFIRM_END else None
                 break
             low, high = high, next((s.value for s in _failed(steps, beyond=high, upward=bad > good)), bad)
             continue
@@ -123,8 +124,9 @@ def probe(
             low = middle
         elif len(step.results) >= CONFIRM:
             high = middle
-    if high != bad and confirmed != high and over():
-        return _finished(low, high, steps, flaky, "the budget ran out before the bad end was confirmed")
+    if high != bad and confirmed != high:
+        note = f"{high:g} failed {CONFIRM} times; the launches ran out before that was confirmed"
+        return _finished(low, bad, steps, flaky, note)
     return _finished(low, high, steps, flaky, "")
 
 

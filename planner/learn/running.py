@@ -96,12 +96,17 @@ class LaunchRunner:
             refused = self._launch(trial, run_dir)
             if refused is not None:
                 return refused
-        with kept.open(encoding="utf-8") as stream:
-            observations = read_jsonl(stream, name=str(kept))
+        observations = self.observed(trial, attempt)
         if self.ledger is not None:
             with Ledger(self.ledger, create=True) as opened:
                 opened.append(observations, skip_known=True)
         return self._result(observations, took_s=_took_s(run_dir))
+
+    def observed(self, trial: Trial, attempt: int) -> tuple[Observation, ...]:
+        """Observations of a launch that ended."""
+        kept = self.folder / f"{trial.id}-{attempt}" / "observations.jsonl"
+        with kept.open(encoding="utf-8") as stream:
+            return tuple(read_jsonl(stream, name=str(kept)))
 
     def _launch(self, trial: Trial, run_dir: Path) -> Result | None:
         """Runs the launch; a Result only where it was refused before anything started."""
@@ -149,7 +154,7 @@ class LaunchRunner:
             source="plan-config experiment",
         )
 
-    def _result(self, observations: list[Observation], *, took_s: float) -> Result:
+    def _result(self, observations: tuple[Observation, ...], *, took_s: float) -> Result:
         failed = next((one for one in observations if not one.outcome.ok), None)
         rates = [one.tok_per_s for one in observations if one.tok_per_s is not None]
         return Result(

@@ -131,7 +131,10 @@ def smallest_conflict(constraints: Constraints) -> tuple[str, ...]:
     kept = [item.id for item in constraints.items]
     if constraints.mask(only=kept).any():
         raise ValueError("the constraints can be met together")
-    order = sorted(constraints.items, key=lambda item: {"memory": 0, "engine": 1, "limit": 2, "request": 3}[item.kind])
+    kinds = {"memory": 0, "engine": 1, "limit": 2, "request": 3}
+    # Within a kind the later constraint is dropped first: weights that do not fit are named before the KV pool is.
+    place = {item.id: index for index, item in enumerate(constraints.items)}
+    order = sorted(constraints.items, key=lambda item: (kinds[item.kind], -place[item.id]))
     for item in order:
         rest = [id_ for id_ in kept if id_ != item.id]
         if not constraints.mask(only=rest).any():

@@ -22,8 +22,9 @@ def candidate_of(
     """The effective settings that the planner knows, for one server."""
     values = resolution.effective
     speculation, budget, topk = speculation_of(values, dialect=dialect, drafter=drafter)
-    attention_dp = int(values.get("dp_size") or 1) if values.get("enable_dp_attention") else 1
-    servers = 1 if values.get("enable_dp_attention") else int(values.get("dp_size") or 1)
+    shared = bool(values.get("enable_dp_attention"))
+    attention_dp = max(int(values.get("attn_dp_size") or 1), int(values.get("dp_size") or 1) if shared else 1)
+    servers = 1 if shared else int(values.get("dp_size") or 1)
     requests = int(values.get("max_running_requests") or UNBOUND_REQUESTS)
     graph = _graphs_on(values)
     captured = int(values.get("cuda_graph_max_bs_decode") or values.get("cuda_graph_max_bs") or 0) if graph else 0

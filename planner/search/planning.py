@@ -45,7 +45,9 @@ def make_plan(question: Question) -> Plan:
     tree = Target(get_dialect(TREE_DIALECT), parse_engine_version(get_dialect(TREE_DIALECT).base_version))
     solved = solve(request_for(question, subject, models, tree))
     released = retarget(solved, release)
-    if solved.choice is None or solved.table.speculation[solved.choice.row] != 2:
+    if solved.choice is None:
+        return _plan(question, subject, solved, None)
+    if solved.table.speculation[solved.choice.row] != 2:
         return _plan(question, subject, released, None)
     return _plan(question, subject, solved, released)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from planner.data.field_notes import FieldRun, field_runs
 from planner.domain import BindingLimit, Candidate, Estimate, LaunchConfig, Prediction, Provenance, Speculation
 from planner.domain.table import CandidateTable
-from planner.engine.argv import read_argv
+from planner.engine.argv import read_argv, split_program
 from planner.engine.resolution import resolve
 from planner.errors import InputError, Problem
 from planner.limits import LimitContext, evaluate_limit, holds_in_plan
@@ -45,13 +45,17 @@ def make_prediction(
     if isinstance(launch, LaunchConfig):
         config = launch
     else:
-        read = read_argv(tuple(launch), version=target.version, dialect=target.dialect.id)
+        _, words = split_program(tuple(launch))
+        read = read_argv(words, version=target.version, dialect=target.dialect.id)
         if read.problems:
             raise InputError(
                 Problem(problem.message, field=problem.token, value=problem.token, hint=problem.hint)
                 for problem in read.problems
             )
         config = read.launch
+    faults = _arithmetic(config, subject)
+    if faults:
+        raise InputError(faults)
     drafter = subject.drafter
     resolution = resolve(
         config,
@@ -64,7 +68,41 @@ def make_prediction(
     if resolution.error is not None:
         raise resolution.error
     candidate = candidate_of(resolution, dialect=target.dialect, drafter=drafter)
+    used = candidate.tp_size * candidate.replicas
+    if used > subject.n_gpus:
+        message = f"the launch takes {used} GPUs, {subject.n_gpus} are there"
+        raise InputError([Problem(message, field="--tp-size", value=used, hint="a smaller --tp-size, or another --hw")])
     return predict_candidate(subject, question, target, candidate, accept_len=accept_len)
+
+
+def _arithmetic(config: LaunchConfig, subject: Subject) -> list[Problem]:
+    """What the engine does not check and no figure can be given for, all at once."""
+    model = subject.model
+    faults = []
+    for name in ("tp_size", "ep_size", "dp_size", "max_running_requests", "page_size", "context_length"):
+        value = getattr(config, name)
+        if value is not None and value < 1:
+            faults.append(Problem(f"must be 1 or more (got {value})", field=_flag(name), value=value))
+    for name in ("pp_size", "nnodes"):
+        value = getattr(config, name)
+        if value is not None and value > 1:
+            message = f"{value}: launches over several stages or machines are not modelled"
+            faults.append(Problem(message, field=_flag(name), value=value))
+    fraction = config.mem_fraction_static
+    if fraction is not None and not 0 < fraction < 1:
+        message = f"must lie between 0 and 1 (got {fraction:g})"
+        faults.append(Problem(message, field="--mem-fraction-static", value=fraction))
+    tp, ep = config.tp_size or 1, config.ep_size or 1
+    if tp > 0 and model.n_heads % tp:
+        faults.append(Problem(f"{tp} does not divide {model.n_heads} heads", field="--tp-size", value=tp))
+    if ep > 1 and (tp % ep or (model.n_experts and model.n_experts % ep)):
+        message = f"{ep} must divide tp_size {tp} and {model.n_experts} experts"
+        faults.append(Problem(message, field="--ep-size", value=ep))
+    return faults
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def predict_candidate(

@@ -18,7 +18,7 @@ from planner.domain.faults import faults_of
 from planner.engine.dialects import DIALECTS, Dialect, get_dialect
 from planner.engine.version import EngineVersion, parse_engine_version
 from planner.errors import InputError, Problem, nearest_hint
-from planner.search.space import Pins
+from planner.search.space import Pins, check_pins
 
 if TYPE_CHECKING:
     from planner.search.calibrations import OwnCalibration
@@ -155,8 +155,7 @@ def load_subject(question: Question) -> Subject:
         calibration = attempt(load_calibration, question.calibration, hardware, model)
     if question.risk not in RISKS:
         problems.append(Problem(f"unknown risk {question.risk!r}", field="--risk", hint=f"one of {', '.join(RISKS)}"))
-    if limits is not None:
-        problems.extend(_check_lifts(question.lift, limits))
+    problems.extend(_check_lifts(question.lift, limits if limits is not None else load_limits()))
     if question.robust is not None and not 0 < question.robust < 1:
         problems.append(
             Problem(
@@ -167,6 +166,8 @@ def load_subject(question: Question) -> Subject:
     if n_gpus < 1 or (hardware is not None and n_gpus > hardware.n_gpus):
         most = hardware.n_gpus if hardware is not None else 1
         problems.append(Problem(f"{n_gpus} GPUs", field="--gpus", value=n_gpus, hint=f"this box has 1 to {most}"))
+    elif hardware is not None and model is not None:
+        problems.extend(check_pins(hardware, model, drafter, n_gpus, question.pins))
     if workload is not None and model is not None and workload.peak_context_tok > model.max_context_tok:
         problems.append(
             Problem(

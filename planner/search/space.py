@@ -20,7 +20,7 @@ from planner.engine.dialects import Dialect, TreeForm
 from planner.errors import InputError, Problem
 from planner.estimate.memory import weight_bytes_per_rank
 
-__all__ = ["KV_DTYPES", "MAX_BUDGET", "TREE_TOPK", "Pins", "build_space", "tree_capacity"]
+__all__ = ["KV_DTYPES", "MAX_BUDGET", "TREE_TOPK", "Pins", "build_space", "check_pins", "tree_capacity"]
 
 KV_DTYPES = ("bf16", "fp8_e4m3")
 MAX_BUDGET = 64
@@ -96,7 +96,7 @@ def build_space(
         InputError: the pins leave nothing (all reasons at once).
     """
     pins = pins or Pins()
-    problems = _check_pins(hardware, model, drafter, n_gpus, pins)
+    problems = check_pins(hardware, model, drafter, n_gpus, pins)
     if problems:
         raise InputError(problems)
     backends = _backends(hardware, model)
@@ -126,6 +126,9 @@ def build_space(
     core = np.concatenate(blocks) if blocks else np.empty((0, 12), dtype=np.int64)
     # A tree runs on Triton alone.
     columns = core[(core[:, 4] < 2) | (np.array(backends)[core[:, 10]] == "triton")].T
+    if not columns.shape[1]:
+        hint = "fix fewer settings, or name another --dialect"
+        raise InputError([Problem(f"nothing that {dialect.id} builds has the settings asked for", hint=hint)])
     pages = np.array([64 if name in ("trtllm_mla", "trtllm_mha") else 1 for name in backends], dtype=np.int64)
     return CandidateTable(
         tp_size=columns[0].copy(),
@@ -238,10 +241,30 @@ def _sizes(workload: Workload, n_gpus: int, pins: Pins) -> SizeTable:
     return SizeTable(max_running_requests=grid[0].astype(np.int64), cuda_graph_max_bs_frac=grid[1].copy())
 
 
-def _check_pins(
+def _contradictions(pins: Pins) -> Iterable[Problem]:
+    """Pins that rule each other out whatever the machine."""
+    form, budget, topk = pins.speculation, pins.budget, pins.topk
+    if budget is not None and form is not None and (form is Speculation.OFF) != (budget == 0):
+        hint = "off goes with budget 0, a draft with 1 or more"
+        yield Problem(f"--budget {budget} does not go with --speculation {form.value}", field="--budget", hint=hint)
+    if form is Speculation.TREE and budget == 1:
+        hint = "a chain of 1 is --speculation chain"
+        yield Problem("a tree has 2 nodes or more", field="--budget", value=budget, hint=hint)
+    if form is Speculation.TREE and topk in (0, 1):
+        yield Problem("a tree has 2 candidates a depth or more", field="--topk", value=topk, hint="1 is a chain")
+    if form is Speculation.CHAIN and topk not in (None, 1):
+        yield Problem("a chain has one candidate a depth", field="--topk", value=topk, hint="leave --topk out")
+    if pins.attention_dp_size not in (None, 1) and form in (Speculation.CHAIN, Speculation.TREE):
+        message = "drafts are planned without attention DP"
+        hint = "DFLASH refuses it before 0.5.23 and needs two more flags there (speculative_hook.py:303)"
+        yield Problem(message, field="--attention-dp-size", value=pins.attention_dp_size, hint=hint)
+
+
+def check_pins(
     hardware: HardwareProfile, model: ModelProfile, drafter: DrafterProfile | None, n_gpus: int, pins: Pins
 ) -> list[Problem]:
-    problems = []
+    """What is wrong with the pins on this box, model and drafter, all at once."""
+    problems = [*_contradictions(pins)]
     if pins.budget is not None and drafter is None and pins.budget > 0:
         problems.append(
             Problem(
@@ -279,6 +302,12 @@ def _check_pins(
                 value=pins.tp_size,
             )
         )
+    elif not list(_divisors(model, n_gpus, pins)):
+        given = [(name, getattr(pins, name)) for name in ("tp_size", "ep_size", "attention_dp_size")]
+        asked = ", ".join(f"{name} {value}" for name, value in given if value is not None)
+        field = "--ep-size" if pins.ep_size is not None else "--attention-dp-size"
+        hint = "ep_size is 1 or tp_size, attention_dp_size a power of two that divides tp_size"
+        problems.append(Problem(f"no layout has {asked}", field=field, hint=hint))
     if pins.attention_backend is not None and pins.attention_backend not in _backends(hardware, model):
         hint = f"searched on {hardware.id}: {', '.join(_backends(hardware, model))}"
         message = f"attention backend {pins.attention_backend!r} is not searched"

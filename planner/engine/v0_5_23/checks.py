@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -121,8 +122,22 @@ def _role_switch(s: State) -> None:
         )
 
 
+def _model_overrides(s: State) -> None:
+    where = "configs/model_config.py:612"
+    text = s.json_model_override_args
+    if isinstance(text, str):
+        try:
+            json.loads(text)
+        except json.JSONDecodeError as error:
+            s.refuse("JSONDecodeError", str(error), where)
+    if s.model_config_parser not in ("auto", "hf", "mistral", None):
+        s.value_error(f"Unknown model-config parser '{s.model_config_parser}'. Registered: ['hf', 'mistral']", where)
+
+
 def context_length(s: State) -> None:
-    """A context longer than the model's is refused unless the environment allows it (model_config.py:1291)."""
+    """The first look at the model's configuration: its overrides must be JSON, and a context longer than the model's is
+    refused unless the environment allows it (model_config.py:612, 1291)."""
+    _model_overrides(s)
     if s.model is None or s.context_length is None or s.context_length <= s.model.context_len:
         return
     where = "configs/model_config.py:1291"
