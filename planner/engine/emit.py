@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from planner.domain import (
+    AttentionKind,
     Candidate,
     DrafterProfile,
     HardwareProfile,
@@ -27,7 +28,7 @@ from planner.engine.version import EngineVersion, parse_engine_version
 from planner.errors import InputError
 from planner.units import MIB
 
-__all__ = ["PROGRAM", "candidate_launch", "emit_launch", "emit_launches"]
+__all__ = ["PROGRAM", "candidate_launch", "emit_launch", "emit_launches", "prefix_cache_unsafe"]
 
 PROGRAM = ("python", "-m", "sglang.launch_server")
 FIRST_PORT = 30000
@@ -151,6 +152,8 @@ def candidate_launch(
     _graphs(fields, candidate, table)
     _links(fields, candidate, table)
     _speculation(fields, extra, candidate, drafter, speaks)
+    if fields.get("speculative_algorithm") == "DFLASH" and prefix_cache_unsafe(model, version):
+        fields["disable_radix_cache"] = True
     _parsers(fields, model, table)
     fields |= _of_replica(candidate, replica)
 
@@ -162,6 +165,13 @@ def candidate_launch(
     )
     _fill(fields, resolution, table)
     return build()
+
+
+def prefix_cache_unsafe(model: ModelProfile, version: EngineVersion) -> bool:
+    """Whether prefix-cache hits are suspected to crash a DFLASH draft: latent attention on releases of mid 2026 (rule
+    SCH007, sgl-project/sglang issue 28528)."""
+    mid_2026 = version.at_least("0.5.11") and not version.at_least("0.5.19")
+    return model.attention_kind is AttentionKind.MLA and mid_2026
 
 
 def _build(

@@ -143,7 +143,14 @@ def _overridden(config: Mapping[str, Any] | None, values: Mapping[str, Any]) -> 
         changes = json.loads(text) if isinstance(text, str) else text
     except json.JSONDecodeError:
         return config
-    return {**config, **changes} if isinstance(changes, Mapping) else config
+    if not isinstance(changes, Mapping):
+        return config
+    merged = {
+        key: {**config[key], **value}
+        for key, value in changes.items()
+        if key != "quantization_config" and isinstance(value, Mapping) and isinstance(config.get(key), Mapping)
+    }
+    return {**config, **changes, **merged}
 
 
 def _own_field(name: str, values: Mapping[str, Any], table: Any) -> str:

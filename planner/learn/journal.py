@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from planner.learn.trial import Result, Runner, Trial
 __all__ = ["Journal", "open_journal"]
 
 SCHEMA_VERSION = 1
+LOCK_PATIENCE_S = 3.0
 
 
 class Journal:
@@ -84,10 +86,7 @@ def open_journal(path: Path, *, header: dict[str, Any]) -> Iterator[Journal]:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as stream:
-        try:
-            fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError([Problem("another run holds it", file=str(path), hint="wait for it or stop it")]) from None
+        _lock(stream, str(path))
         stream.seek(0)
         whole, good_bytes = _read(stream, str(path))
         finished: list[tuple[Trial, Result]] = []
@@ -107,6 +106,19 @@ def open_journal(path: Path, *, header: dict[str, Any]) -> Iterator[Journal]:
         if not whole:
             journal._write({"event": "experiment", "schema_version": SCHEMA_VERSION, "about": header})
         yield journal
+
+
+def _lock(stream: IO[str], name: str) -> None:
+    """Holds the file. A child of a killed run may hold it for a moment longer, until it is a program of its own."""
+    deadline = time.monotonic() + LOCK_PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(stream.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except OSError:
+            if time.monotonic() >= deadline:
+                raise InputError([Problem("another run holds it", file=name, hint="wait for it or stop it")]) from None
+            time.sleep(0.05)
 
 
 def _read(stream: IO[str], name: str) -> tuple[list[dict[str, Any]], int]:

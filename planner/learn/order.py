@@ -23,8 +23,8 @@ __all__ = ["Belief", "Choice", "Pool", "choose_next"]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-COMMON_SPREAD = 0.25
-"""Log spread of the factor that all trials share: calibrations of another machine are off by so much (docs/fit.md)."""
+COMMON_SPREAD = 10.0
+"""Log spread of the factor that all trials share: the level is what the first measurement says, whatever a model said."""
 KNOB_SPREAD = 0.06
 """Log spread of what a value of one knob is worth beyond the models: NVLS is worth 5 to 6 % (FN-13)."""
 DRAFT_SPREAD = 0.09
@@ -145,7 +145,7 @@ class Belief:
         mean, spread = self.log_rate()
         best = self.best_rate
         if best <= 0.0:
-            return np.asarray(np.exp(mean + 0.5 * spread**2))
+            return np.asarray(np.exp(mean))
         above = (mean - math.log(best)) / spread
         return np.asarray(np.exp(mean + 0.5 * spread**2) * _normal(above + spread) - best * _normal(above))
 

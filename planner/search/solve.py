@@ -12,6 +12,7 @@ from planner._record import record
 from planner.domain import Candidate, Limit, Workload
 from planner.domain.table import CandidateTable
 from planner.engine.dialects import Dialect
+from planner.engine.emit import prefix_cache_unsafe
 from planner.engine.version import EngineVersion
 from planner.limits import LimitContext, holds_in_plan
 from planner.search.cell import Cell
@@ -246,6 +247,22 @@ def _engine_constraints(request: Request, table: CandidateTable) -> list[Constra
                     relax="a --dialect that has trees",
                 )
             )
+    drafter = request.models.drafter
+    if (
+        request.workload.prefix_hit_frac > 0
+        and drafter is not None
+        and drafter.algorithm == "DFLASH"
+        and prefix_cache_unsafe(request.models.model, request.target.version)
+    ):
+        items.append(
+            Constraint(
+                id="ENGINE-PREFIX-CACHE",
+                kind="engine",
+                text=f"a DFLASH chain on {request.target.version} runs without the prefix cache that the traffic hits",
+                allowed=(table.speculation != 1)[:, None, None],
+                relax="--prefix-hit 0, or a newer --engine-version",
+            )
+        )
     refused = sorted(need.value for need in needs & dialect.refuses)
     if refused:
         items.append(

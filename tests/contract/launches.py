@@ -13,6 +13,22 @@ MOE = ["--model-path", "@qwen3-moe", "--tp-size", "8"]
 
 NAMED: dict[str, list[str]] = {
     "kimi-plain": BASE,
+    "dense-longer-context": [
+        *DENSE,
+        "--json-model-override-args",
+        '{"rope_scaling": {"rope_type": "linear", "factor": 4.0}}',
+        "--context-length",
+        "131072",
+    ],
+    "dense-yarn-does-not-stretch-what-is-derived": [
+        *DENSE,
+        "--json-model-override-args",
+        '{"rope_scaling": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768}}',
+        "--context-length",
+        "131072",
+    ],
+    "dense-override-is-no-json": [*DENSE, "--json-model-override-args", "x"],
+    "dense-unknown-config-parser": [*DENSE, "--model-config-parser", "abc"],
     "kimi-dflash-order-trap": [*BASE, *DFLASH],
     "kimi-dflash-running-8": [*BASE, *DFLASH, "--max-running-requests", "8"],
     "kimi-dflash-steps-forced": [*BASE, *DFLASH, "--speculative-num-steps", "4", "--speculative-eagle-topk", "4"],

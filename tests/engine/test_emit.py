@@ -169,7 +169,9 @@ def test_what_the_engine_would_refuse_is_not_emitted() -> None:
 
 
 def test_an_eagle_tree_has_depth_width_and_nodes() -> None:
-    drafter = load_drafter("kimi-k2.6-dflash").replace(algorithm="EAGLE3", model_path="some/eagle3", block_size=4)
+    drafter = load_drafter("kimi-k2.6-dflash").replace(
+        algorithm="EAGLE3", model_path="some/eagle3", block_size=4, points=()
+    )
     argv = emit(TREE.replace(dialect="upstream"), drafter=drafter, engine_version="0.5.23").argv
     given_values = dict(itertools.pairwise(argv))
     assert given_values["--speculative-algorithm"] == "EAGLE3"

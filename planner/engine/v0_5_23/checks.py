@@ -124,14 +124,20 @@ def _role_switch(s: State) -> None:
 
 def _model_overrides(s: State) -> None:
     where = "configs/model_config.py:612"
+    parser_known = s.model_config_parser in ("auto", "hf", "mistral", None)
+    unknown = f"Unknown model-config parser '{s.model_config_parser}'. Registered: ['hf', 'mistral']"
+    if not parser_known and s.version == "0.5.23":
+        s.value_error(unknown, where)
     text = s.json_model_override_args
     if isinstance(text, str):
         try:
-            json.loads(text)
+            content = json.loads(text)
         except json.JSONDecodeError as error:
             s.refuse("JSONDecodeError", str(error), where)
-    if s.model_config_parser not in ("auto", "hf", "mistral", None):
-        s.value_error(f"Unknown model-config parser '{s.model_config_parser}'. Registered: ['hf', 'mistral']", where)
+        if content and not isinstance(content, dict):
+            s.refuse("AttributeError", f"'{type(content).__name__}' object has no attribute 'items'", where)
+    if not parser_known:
+        s.value_error(unknown, where)
 
 
 def context_length(s: State) -> None:
