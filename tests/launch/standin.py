@@ -75,7 +75,7 @@ class Standin:
         self.running: list[_Request] = []
         self.waiting: list[_Request] = []
         self.prompts: list[str] = []
-        self.n_health = self.n_requests = self.n_done = self.n_steps = 0
+        self.n_inside = self.n_health = self.n_requests = self.n_done = self.n_steps = 0
         self.prompt_tok = self.gen_tok = self.cached_tok = self.verify_calls = 0
         self.latency_sum_s = 0.0
         self.last_throughput = 0.0
@@ -241,10 +241,10 @@ class Standin:
                 )
                 tokens_since, since = 0, time.perf_counter()
 
-    def words(self, prompt: str, seen: bool) -> str:
+    def words(self, prompt: str, seen: bool, crowded: bool) -> str:
         """What this server answers."""
         garbage = self.has("garbage") or self.broken_output or (self.has("stale_cache") and seen)
-        if garbage or (self.has("garbage_batch") and len(self.running) + len(self.waiting) > 1):
+        if garbage or (self.has("garbage_batch") and crowded):
             letters = "abcdefghijklmnopqrstuvwxyzжшщ中文العרעष0123456789#@"
             return "".join(self.random.choice(letters) for _ in range(120))
         if self.has("one_character"):
@@ -324,7 +324,15 @@ class Standin:
         self.n_requests += 1
         ids = order.get("input_ids")
         prompt = str(order.get("text") or " ".join(str(token) for token in ids or ()))
-        if self.has("hang_generate") or (self.has("hang_full_batch") and self.running):
+        crowded = False
+        if self.has("hang_full_batch") or self.has("garbage_batch"):
+            # A moment in which requests of one batch can meet, however slow the machine is.
+            self.n_inside += 1
+            await asyncio.sleep(0.15)
+            crowded = self.n_inside > 1
+            await asyncio.sleep(0.05)
+            self.n_inside -= 1
+        if self.has("hang_generate") or (self.has("hang_full_batch") and crowded):
             await asyncio.sleep(3600)
         if self.has("status_400"):
             self.reply(writer, b'{"error":{"message":"The input is too long"}}', 400)
@@ -346,7 +354,7 @@ class Standin:
             prompt_tok=max(1, len(prompt) // 4),
             cached=cached,
             limit=int(params.get("max_new_tokens", 16)),
-            text=self.words(prompt, seen),
+            text=self.words(prompt, seen, crowded),
         )
         start = time.perf_counter()
         self.waiting.append(request)
