@@ -10,10 +10,12 @@ if TYPE_CHECKING:
     from planner.domain import (
         DrafterProfile,
         HardwareProfile,
+        Launch,
         LaunchConfig,
         ModelProfile,
         Plan,
         Prediction,
+        Workload,
     )
 
 __all__ = ["plan", "predict"]
@@ -30,13 +32,13 @@ def plan(
     prefix_hit: float = 0.0,
     temperature: float = 0.0,
     domain: str = "unknown",
-    needs: Iterable[str] = (),
+    needs: str | Iterable[str] = (),
     max_ttft_ms: float | None = None,
     max_tpot_ms: float | None = None,
     min_tok_per_user: float | None = None,
     allow_queue: bool = False,
-    limits: Sequence[str | Path] = (),
-    lift: Mapping[str, str] | None = None,
+    limits: str | Path | Sequence[str | Path] = (),
+    lift: Mapping[str, str] | Iterable[str] | None = None,
     risk: str = "safe",
     robust: float | None = None,
     engine_version: str | None = None,
@@ -57,13 +59,13 @@ def plan(
         prefix_hit: share of the prompt found in the prefix cache, 0 to 1.
         temperature: sampling temperature; accept length falls above 0.
         domain: ``code``, ``chat``, ``math`` or ``unknown``.
-        needs: request features that must work: ``grammar``, ``logprobs``.
+        needs: request features that must work: ``grammar``, ``logprobs``; also in one string, with commas.
         max_ttft_ms: ceiling on time to first token.
         max_tpot_ms: ceiling on time per output token.
         min_tok_per_user: floor on the rate of each user, tok/s.
         allow_queue: whether fewer than ``target_c`` requests may run at a time.
         limits: TOML files with limits, added to the built-in ones.
-        lift: limit id -> reason, for limits to be set aside; printed in the plan.
+        lift: limit id -> reason (or ``ID=REASON`` texts), for limits to be set aside; printed in the plan.
         risk: ``safe`` stays on the known-good side of every limit, ``edge`` enters the untested interval.
         robust: quantile of tok/s to maximise instead of the median, such as 0.1.
         engine_version: SGLang release, image tag or month; None: see ``docs/plan.md``.
@@ -93,7 +95,7 @@ def plan(
                 prefix_hit=prefix_hit,
                 temperature=temperature,
                 domain=domain,
-                needs=tuple(needs),
+                needs=_words(needs),
                 max_ttft_ms=max_ttft_ms,
                 max_tpot_ms=max_tpot_ms,
                 min_tok_per_user=min_tok_per_user,
@@ -101,11 +103,11 @@ def plan(
             ),
             model=model,
             drafter=drafter,
-            limits=limits,
+            limits=_paths(limits),
             engine_version=engine_version,
             dialect=dialect,
             risk=risk,
-            lift=dict(lift or {}),
+            lift=_reasons(lift),
             gpus=gpus,
             pins=Pins.read(pins),
             robust=robust,
@@ -118,13 +120,13 @@ def predict(
     hw: str | Path | HardwareProfile,
     model: str | Path | ModelProfile = "kimi-k2.6",
     *,
-    launch: Sequence[str] | LaunchConfig,
-    workload: Mapping[str, Any] | None = None,
+    launch: str | Sequence[str] | Launch | LaunchConfig,
+    workload: Mapping[str, Any] | Workload | None = None,
     drafter: str | Path | DrafterProfile | None = "auto",
     accept_len: float | None = None,
     engine_version: str | None = None,
     dialect: str | None = None,
-    limits: Sequence[str | Path] = (),
+    limits: str | Path | Sequence[str | Path] = (),
     gpus: int | None = None,
     calibration: str | Path | None = None,
 ) -> Prediction:
@@ -133,12 +135,14 @@ def predict(
     Args:
         hw: hardware profile.
         model: model profile.
-        launch: argv as a list (from ``python -m ...`` or the flags alone), or a LaunchConfig.
-        workload: keywords of :func:`plan` that describe traffic (``target_c``, ``context``, ``output_len``, ...).
+        launch: argv as a list (from ``python -m ...`` or the flags alone) or as one command line, the ``launch`` of a
+            plan, or a LaunchConfig.
+        workload: keywords of :func:`plan` that describe traffic (``target_c``, ``context``, ``output_len``, ...),
+            or a Workload.
         drafter: drafter profile; ``auto`` takes the one trained for the model.
         accept_len: accept length measured on this traffic, in place of the model's.
         engine_version: SGLang release, image tag or month.
-        dialect: how the build spells tree speculation.
+        dialect: how the build spells tree speculation; with neither this nor a version named, told from the flags.
         limits: TOML files with limits, added to the built-in ones.
         gpus: GPUs of the box.
         calibration: file that ``plan-config fit`` wrote for this hardware and model.
@@ -153,13 +157,31 @@ def predict(
 
     question = Question(
         hw=hw,
-        workload=WorkloadInput.from_mapping(workload or {}),
+        workload=WorkloadInput.of(workload or {}),
         model=model,
         drafter=drafter,
-        limits=limits,
+        limits=_paths(limits),
         engine_version=engine_version,
         dialect=dialect,
         gpus=gpus,
         calibration=calibration,
     )
     return make_prediction(question, launch, accept_len=accept_len)
+
+
+def _words(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Words as the command line takes them (``grammar,logprobs``), or one by one."""
+    return tuple(one.strip() for one in given.split(",") if one.strip()) if isinstance(given, str) else tuple(given)
+
+
+def _paths(given: str | Path | Sequence[str | Path]) -> tuple[str | Path, ...]:
+    """One path is a list of one."""
+    return (given,) if isinstance(given, str | Path) else tuple(given)
+
+
+def _reasons(given: Mapping[str, str] | Iterable[str] | None) -> dict[str, str]:
+    """Limit id -> reason; a text without a reason keeps an empty one, which is refused where limits are read."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    texts = (given,) if isinstance(given, str) else tuple(given or ())
+    return {name.strip(): reason.strip() for name, _, reason in (text.partition("=") for text in texts)}

@@ -60,6 +60,7 @@ def render_prediction(prediction: Prediction) -> str:
             indent=8,
         )
     lines += _paragraph("UNKNOWN", prediction.skipped)
+    lines += _paragraph("ASSUMED", tuple(one for one in prediction.assumptions if one not in prediction.sources))
     lines += _paragraph("SOURCES", prediction.sources)
     return "\n".join(lines) + "\n"
 

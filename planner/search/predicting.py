@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.data.field_notes import FieldRun, field_runs
-from planner.domain import BindingLimit, Candidate, Estimate, LaunchConfig, Prediction, Provenance, Speculation
+from planner.domain import BindingLimit, Candidate, Estimate, Launch, LaunchConfig, Prediction, Provenance, Speculation
 from planner.domain.table import CandidateTable
 from planner.engine.argv import read_argv, split_program
+from planner.engine.dialects import DIALECTS
 from planner.engine.resolution import resolve
+from planner.engine.version import parse_engine_version
 from planner.errors import InputError, Problem
 from planner.limits import LimitContext, evaluate_limit, holds_in_plan
 from planner.search.cell import Cell
@@ -29,9 +31,12 @@ from planner.search.ttft import first_token
 
 __all__ = ["make_prediction", "predict_candidate"]
 
+TREE_ALGORITHM = "DDTREE"
+"""Algorithm of trees in the builds that have one of their own name; no release knows it."""
+
 
 def make_prediction(
-    question: Question, launch: Sequence[str] | LaunchConfig, *, accept_len: float | None = None
+    question: Question, launch: Sequence[str] | Launch | LaunchConfig, *, accept_len: float | None = None
 ) -> Prediction:
     """What ``launch`` would do under the question's workload.
 
@@ -41,12 +46,12 @@ def make_prediction(
         MissingDataError: nothing to predict from.
     """
     subject = load_subject(question)
-    target = target_of(subject)
+    words = None if isinstance(launch, LaunchConfig) else _words(launch)
+    target, assumed = _build_of(subject, launch if isinstance(launch, LaunchConfig) else words or ())
     if isinstance(launch, LaunchConfig):
         config = launch
     else:
-        _, words = split_program(tuple(launch))
-        read = read_argv(words, version=target.version, dialect=target.dialect.id)
+        read = read_argv(words or (), version=target.version, dialect=target.dialect.id)
         if read.problems:
             raise InputError(
                 Problem(problem.message, field=problem.token, value=problem.token, hint=problem.hint)
@@ -72,13 +77,67 @@ def make_prediction(
     if used > subject.n_gpus:
         message = f"the launch takes {used} GPUs, {subject.n_gpus} are there"
         raise InputError([Problem(message, field="--tp-size", value=used, hint="a smaller --tp-size, or another --hw")])
-    return predict_candidate(subject, question, target, candidate, accept_len=accept_len)
+    prediction = predict_candidate(subject, question, target, candidate, accept_len=accept_len)
+    return prediction.model_copy(
+        update={"assumptions": (*assumed, *_other_model(config, subject), *prediction.assumptions)}
+    )
+
+
+def _words(launch: Sequence[str] | Launch) -> tuple[str, ...]:
+    """The arguments without the program. A command line in one string is read as a shell would split it."""
+    import shlex
+
+    if isinstance(launch, Launch):
+        launch = launch.argv
+    if isinstance(launch, str):
+        try:
+            launch = shlex.split(launch)
+        except ValueError as error:
+            raise InputError([Problem(f"cannot be split into words: {error}", field="launch")]) from None
+    if not isinstance(launch, Sequence) or not all(isinstance(word, str | int | float) for word in launch):
+        message = f"must be a list of words or a LaunchConfig (got {type(launch).__name__})"
+        raise InputError([Problem(message, field="launch", hint="plan.launch.argv is one")])
+    return split_program(tuple(str(word) for word in launch))[1]
+
+
+def _build_of(subject: Subject, launch: Sequence[str] | LaunchConfig) -> tuple[Target, tuple[str, ...]]:
+    """The build that was named; with none named, a tree launch is read in the dialect whose flags it uses.
+
+    No release accepts a tree, so the newest release would refuse every argv that a plan with a tree emits.
+    """
+    if subject.dialect is not None or subject.version is not None:
+        return target_of(subject), ()
+    if isinstance(launch, LaunchConfig):
+        given = set(launch.given())
+        own = {one.id: {flag.dest for flag in one.flags} for one in DIALECTS.values()}
+        tree = launch.speculative_algorithm == TREE_ALGORITHM
+    else:
+        given = {word.partition("=")[0] for word in launch if word.startswith("--")}
+        own = {one.id: {flag.name for flag in one.flags} for one in DIALECTS.values()}
+        tree = TREE_ALGORITHM in {word.rpartition("=")[2] for word in launch}
+    named = next((name for name, flags in own.items() if given & flags), "field" if tree else None)
+    if named is None:
+        return target_of(subject), ()
+    dialect = DIALECTS[named]
+    note = f"no build named: read as {dialect.id} on {dialect.base_version}, whose tree flags the launch uses"
+    return Target(dialect, parse_engine_version(dialect.base_version)), (note,)
+
+
+def _other_model(config: LaunchConfig, subject: Subject) -> tuple[str, ...]:
+    """A sentence where the launch names a model that is not the profile's."""
+    path, model = config.model_path, subject.model
+    names = {name.lower().rsplit("/", 1)[-1] for name in (model.model_path, model.id, model.name, *model.aliases)}
+    if path is None or path.rstrip("/").lower().rsplit("/", 1)[-1] in names:
+        return ()
+    return (f"the launch names {path}; the figures are those of {model.id} (another profile: --model)",)
 
 
 def _arithmetic(config: LaunchConfig, subject: Subject) -> list[Problem]:
     """What the engine does not check and no figure can be given for, all at once."""
     model = subject.model
     faults = []
+    if config.model_path is None:
+        faults.append(Problem("missing: the engine has no default for it", field="--model-path"))
     for name in ("tp_size", "ep_size", "dp_size", "max_running_requests", "page_size", "context_length"):
         value = getattr(config, name)
         if value is not None and value < 1:

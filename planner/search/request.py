@@ -69,6 +69,32 @@ class WorkloadInput:
     allow_queue: bool = False
 
     @classmethod
+    def of(cls, given: Mapping[str, Any] | Workload) -> WorkloadInput:
+        """From keywords or from a workload that was read before.
+
+        Raises:
+            InputError: an unknown name, or neither of the two.
+        """
+        if isinstance(given, Mapping):
+            return cls.from_mapping(given)
+        if not isinstance(given, Workload):
+            message = f"must be a mapping of keywords or a Workload (got {type(given).__name__})"
+            raise InputError([Problem(message, field="workload", hint='write {"target_c": 64}')])
+        return cls(
+            target_c=given.target_c,
+            context=given.context_tok,
+            output_len=given.output_tok,
+            prefix_hit=given.prefix_hit_frac,
+            temperature=given.temperature,
+            domain=given.domain,
+            needs=given.needs,
+            max_ttft_ms=None if given.max_ttft_s is None else given.max_ttft_s * 1e3,
+            max_tpot_ms=None if given.max_tpot_s is None else given.max_tpot_s * 1e3,
+            min_tok_per_user=given.min_tok_per_s_per_user,
+            allow_queue=given.allow_queue,
+        )
+
+    @classmethod
     def from_mapping(cls, given: Mapping[str, Any]) -> WorkloadInput:
         """From keywords.
 
@@ -77,6 +103,8 @@ class WorkloadInput:
         """
         known = [field.name for field in fields(cls)]
         unknown = [name for name in given if name not in known]
+        if isinstance(needs := given.get("needs"), str):
+            given = {**given, "needs": [need.strip() for need in needs.split(",") if need.strip()]}
         if unknown:
             raise InputError(
                 [

@@ -61,7 +61,7 @@ def main(folder: Path, mark: str) -> None:
 
 
 if __name__ == "__main__":
-    for line in sys.stdin:
+    for _ in sys.stdin:
         child = os.fork()
         if child == 0:
             random.seed()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from planner.cli.learn import learn
 from planner.data import load_hardware, load_limits, load_model, read_limits
@@ -22,6 +25,7 @@ from planner.learn.revise import revise_limits
 from planner.search.planning import make_plan
 from planner.search.request import Question, WorkloadInput
 from planner.search.space import Pins
+from tests.learn.engine import Truth
 
 B300, KIMI = load_hardware("b300"), load_model("kimi-k2.6")
 BASE = Candidate(
@@ -128,6 +132,28 @@ def test_a_ledger_of_a_hidden_threshold_gives_its_interval(tmp_path: Path) -> No
     assert (moved.known_good, moved.known_bad) == (164 * 9, 192 * 9)
     assert len(moved.evidence) == len(limits[moved.id].evidence) + 2
     assert "FLAKY observation obs-4" in done.output
+
+
+@settings(max_examples=60, deadline=None)
+@given(row_limit=st.floats(300, 2600), q_len_max=st.integers(6, 30), seed=st.integers(0, 1000))
+def test_the_stand_ins_ledger_gives_its_hidden_limits(row_limit: float, q_len_max: int, seed: int) -> None:
+    """Whatever was launched, each proposed interval holds the hidden threshold of its quantity."""
+    truth = Truth(row_limit=row_limit, graph_q_len_max=q_len_max)
+    rng = np.random.default_rng(seed)
+    tried = []
+    for number in range(24):
+        candidate = with_rows(int(rng.integers(2, 30)) * 8, int(rng.integers(2, 33)))
+        tried.append(observation(number, candidate, truth.fails(candidate) or "ok"))
+    runs = runs_of_observations(tried, hardware=B300, model=KIMI).runs
+    lessons = learn_from(runs, (), hardware=B300, model=KIMI)
+    hidden = {"verify_rows_per_rank": row_limit, "q_len": float(q_len_max)}
+    for limit in lessons.proposals.limits:
+        assert limit.known_good is not None
+        assert limit.known_bad is not None
+        if limit.quantity in hidden:
+            assert limit.known_good <= hidden[limit.quantity] < limit.known_bad, limit
+    if any(run.ok for run in runs):
+        assert not lessons.proposals.unexplained
 
 
 def test_a_tightened_limit_changes_the_next_plan(tmp_path: Path) -> None:

@@ -20,6 +20,12 @@ Bools = NDArray[np.bool_]
 
 _ATTENTION_FLOOR_S = 5e-6
 """Shortest decode attention beside the kernel floor: the smallest entries of the attention tables are 8 to 10 us."""
+_WALK_S = 60e-9
+"""docs/h200.md: as verify_wave_s, of the same tile loop."""
+_KV_SPLITS = 8.0
+"""SGLang 0.5 ``--triton-attention-num-kv-splits``: 8 by default."""
+_DEFAULT_N_SMS = 132
+"""Of a profile that does not say: Hopper's."""
 _PREFILL_CHUNK_TOK = 8192.0
 """Chunk of a prefill: the engine's default on GPUs with 80 GB and more."""
 
@@ -87,6 +93,30 @@ class KernelCosts(KernelCurves):
         n_bytes = batch * context_tok * self._kv_elements(max(tp // attention_dp, 1)) * kv_bytes
         bandwidth = BANDWIDTH_FRAC * self.hardware.hbm_bandwidth_bytes_per_s
         return np.asarray(self.model.n_attention_layers * n_bytes / bandwidth)
+
+    def verify_wave_tok(self, batch: FloatArray, context_tok: FloatArray, tp: int, attention_dp: int) -> FloatArray:
+        """Cached tokens that one block of Triton's verify attention walks, times waves of blocks, layers and width.
+
+        One block for each request and query head (up to 64 query tokens share it); blocks beyond the processors of the
+        GPU wait for the next wave. The width of a cached token counts in units of 256 elements.
+        """
+        m = self.model
+        heads = max(m.n_heads // max(tp // attention_dp, 1), 1)
+        latent = m.attention_kind is AttentionKind.MLA
+        width = (m.kv_elements_per_tok_per_layer if latent else m.head_dim + m.v_head_dim) / 256.0
+        waves = np.maximum(batch * heads / (self.hardware.n_sms or _DEFAULT_N_SMS), 1.0)
+        return np.asarray(m.n_attention_layers * context_tok * width * waves)
+
+    def decode_walk_s(self, context_tok: FloatArray) -> FloatArray:
+        """Shortest Triton decode attention of a GQA model: a block walks its share of the cache, whatever the batch.
+
+        0 for MLA, whose decode kernel showed no such floor (docs/h200.md).
+        """
+        m = self.model
+        if m.attention_kind is AttentionKind.MLA:
+            return np.zeros(context_tok.shape)
+        width = (m.head_dim + m.v_head_dim) / 256.0
+        return np.asarray(m.n_attention_layers * context_tok * width * _WALK_S / _KV_SPLITS)
 
     def _attention_grid(self, tp: int, attention_dp: int, kv_bytes: float) -> Grid | None:
         if self.table is None:

@@ -26,6 +26,7 @@ GPU_COLUMNS = (
     "dense_scale",
     "attention_scale",
     "verify_attention_frac",
+    "verify_wave_s",
     "comm_scale",
     "layer_overhead_s",
     "draft_scale",
@@ -85,6 +86,9 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
     captured = np.where(eager, per_rank, captured_batch(per_rank, speculative, batch.cuda_graph_max_bs))
     code = (batch.tp_size * 64 + batch.ep_size) * 64 + batch.attention_dp_size
     code = code * 4 + np.round(batch.kv_bytes_per_element)
+    triton = batch.attention_backend == attention_backend_code("triton")
+    # Measured on sm_90 alone (docs/h200.md): elsewhere the prior of verify_attention_frac stands.
+    walking = triton & (costs.hardware.sm == 90)
     grounds: dict[str, Provenance] = {}
     for value in sorted(set(code.tolist())):
         rows = np.flatnonzero(code == value)
@@ -99,9 +103,14 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
             where = eager[rows] != graph
             columns[rows[where], _I["comm_scale"]] = costs.comm_s(tokens[where], tp, dp, graph=graph)
         attention, far = costs.attention_s(captured[rows], batch.context_tok[rows], tp, dp, kv_bytes)
-        columns[rows, _I["attention_scale"]] = attention
+        # Triton's verify attention is another kernel: each block walks the whole cache of its request.
+        walks = walking[rows] & (batch.q_len[rows] > 1)
+        waves = costs.verify_wave_tok(captured[rows], batch.context_tok[rows], tp, dp)
+        columns[rows, _I["verify_wave_s"]] = np.where(walks, waves, 0.0)
+        walk = np.where(walking[rows], costs.decode_walk_s(batch.context_tok[rows]), 0.0)
+        columns[rows, _I["attention_scale"]] = np.where(walks, 0.0, np.maximum(attention, walk))
         read = costs.kv_read_s(captured[rows], batch.context_tok[rows], tp, dp, kv_bytes)
-        columns[rows, _I["verify_attention_frac"]] = (batch.q_len[rows] - 1) * read
+        columns[rows, _I["verify_attention_frac"]] = np.where(walks, 0.0, (batch.q_len[rows] - 1) * read)
         extrapolated[rows] = beyond | far
         ends_per_step = batch.running[rows] * batch.accept_len[rows] / batch.output_tok[rows]
         columns[rows, _I["prefill_scale"]] = ends_per_step * costs.prefill_s(batch.prompt_tok[rows], tp, ep, dp)
@@ -119,7 +128,7 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
     columns[:, _I["spec_request_s"]] = np.where(speculative, batch.running, 0.0)
     columns[:, _I["spec_row_s"]] = np.where(speculative, batch.running * batch.q_len, 0.0)
     columns[:, _I["layer_launch_s"]] = np.where(eager, n_layers, 0.0)
-    other_kernel = (batch.attention_backend == attention_backend_code("triton")) & costs.table_attention_is_not_triton
+    other_kernel = triton & costs.table_attention_is_not_triton
     doubt = np.where(other_kernel, _OTHER_KERNEL_FRAC, 0.0)
     verify_context = np.where(batch.q_len > 1, batch.context_tok, 0.0)
     # NVLS was measured with graphs (FN-13); an eager step waits for launches, which NVLS does not shorten.

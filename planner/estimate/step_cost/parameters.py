@@ -68,6 +68,16 @@ PARAMETERS: tuple[Parameter, ...] = (
         "no public table has q_len above 1: the two ends are known, the place between is not",
     ),
     Parameter(
+        "verify_wave_s",
+        "s",
+        60e-9,
+        45e-9,
+        0.0,
+        500e-9,
+        "time of Triton's verify attention for one cached token of 256 elements, in one layer and one wave of blocks",
+        "docs/h200.md: 65 ns (GQA) and 88 ns (MLA) on one H200; a block walks the whole cache of its request",
+    ),
+    Parameter(
         "comm_scale",
         "1",
         1.0,
