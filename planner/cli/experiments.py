@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from planner.domain import Candidate
     from planner.launch.bench import BenchPlan
     from planner.learn.running import LaunchRunner, Subject
     from planner.search.request import Question
@@ -40,8 +41,8 @@ def run_options(command: _F) -> _F:
     return command
 
 
-def asked_question(plan: Path | None, given: dict[str, Any]) -> Question:
-    """The question of a plan file or of the options of a plan.
+def asked_question(plan: Path | None, given: dict[str, Any]) -> tuple[Question, Candidate | None]:
+    """The question of a plan file, with its choice, or of the options of a plan.
 
     Raises:
         InputError: both or neither, or faults in either.
@@ -55,10 +56,11 @@ def asked_question(plan: Path | None, given: dict[str, Any]) -> Question:
     if plan is not None and (given["hw"] is not None or given["target_c"] is not None):
         raise InputError("give a plan file or the options of a plan (--hw, --target-c), not both")
     if plan is None:
-        return question_from(given)
-    question, _ = question_of_plan_file(plan)
+        return question_from(given), None
+    question, target = question_of_plan_file(plan)
     lifts = dict(question.lift) | question_lifts(given)
-    return replace(question, lift=lifts, limits=tuple(given["limits"]), calibration=given["calibration"])
+    question = replace(question, lift=lifts, limits=tuple(given["limits"]), calibration=given["calibration"])
+    return question, target.expected
 
 
 def question_lifts(given: dict[str, Any]) -> dict[str, str]:

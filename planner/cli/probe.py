@@ -35,7 +35,7 @@ def probe(ctx: click.Context, /, limit_id: str, **given: Any) -> None:
     from planner.learn.planned import plan_base
     from planner.learn.probing import plan_probe
 
-    planned = plan_base(asked_question(None, given))
+    planned = plan_base(*asked_question(None, given))
     plan = plan_probe(planned, planned.limit(limit_id), bad=given["bad"])
     if given["plan_only"]:
         values = ", ".join(f"{value:g}" for value in sorted(plan.trials))

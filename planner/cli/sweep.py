@@ -58,7 +58,7 @@ def sweep(ctx: click.Context, /, plan: Path | None, **given: Any) -> None:
     ctx.exit(0 if report.best is not None else 1)
 
 
-def run_sweep(plan: Path | None, given: dict[str, Any]) -> tuple[SweepReport, str | None]:
+def run_sweep(plan: Path | None, given: dict[str, Any]) -> tuple[SweepReport, str]:
     """Everything but printing: the report, and the id of the plan's trial.
 
     Raises:
@@ -69,7 +69,8 @@ def run_sweep(plan: Path | None, given: dict[str, Any]) -> tuple[SweepReport, st
     from planner.learn.sweep import report_of
     from planner.learn.sweep import sweep as run
 
-    pool, first, subject, bench, n_gpus = _listed(given) if given["list_"] is not None else _planned(plan, given)
+    notes: list[str] = []
+    pool, first, subject, bench, n_gpus = _listed(given) if given["list_"] is not None else _planned(plan, given, notes)
     runner = runner_of(given, subject, bench)
     header = {"kind": "sweep", "hardware": subject.hardware, "model": subject.model, "cells": str(bench.cells)}
 
@@ -80,7 +81,8 @@ def run_sweep(plan: Path | None, given: dict[str, Any]) -> tuple[SweepReport, st
     with open_journal(given["folder"] / "journal.jsonl", header=header) as journal:
         try:
             if given["ray"] is not None:
-                return _on_ray(pool, runner, journal, given, n_gpus=n_gpus, first=first), first.id if first else None
+                report = _on_ray(pool, runner, journal, given, n_gpus=n_gpus, first=first)
+                return report.replace(notes=tuple(notes)), first.id
             report = run(
                 pool,
                 runner,
@@ -96,17 +98,20 @@ def run_sweep(plan: Path | None, given: dict[str, Any]) -> tuple[SweepReport, st
             report = report_of(journal, n_gpus=n_gpus, why=str(error))
         finally:
             runner.ui.close()
-    return report, first.id if first is not None else None
+    return report.replace(notes=tuple(notes)), first.id
 
 
-def _planned(plan: Path | None, given: dict[str, Any]) -> tuple[Pool, Trial | None, Subject, BenchPlan, int]:
+def _planned(plan: Path | None, given: dict[str, Any], notes: list[str]) -> tuple[Pool, Trial, Subject, BenchPlan, int]:
     """A sweep around a plan."""
     from dataclasses import replace
 
     from planner.learn.planned import plan_base
 
-    planned = plan_base(asked_question(plan, given))
+    planned = plan_base(*asked_question(plan, given))
     pool, first = planned.pool(most=given["most"], keep_frac=given["keep"])
+    if first.candidate != planned.base:
+        servers = f" of {planned.base.replicas} servers" if planned.base.replicas > 1 else ""
+        notes.append(f"a trial is one server: trial {first.id}, the nearest to the plan{servers}, stands for it")
     workload = planned.subject.workload
     subject = planned.run_subject()
     subject = replace(subject, allowed=(*subject.allowed, *allowed_of(given)))
@@ -114,7 +119,7 @@ def _planned(plan: Path | None, given: dict[str, Any]) -> tuple[Pool, Trial | No
     return pool, first, subject, bench, planned.subject.n_gpus
 
 
-def _listed(given: dict[str, Any]) -> tuple[Pool, Trial | None, Subject, BenchPlan, int]:
+def _listed(given: dict[str, Any]) -> tuple[Pool, Trial, Subject, BenchPlan, int]:
     """A sweep over command lines."""
     from planner.errors import InputError
     from planner.launch.target import target_from_argv
@@ -136,7 +141,7 @@ def _listed(given: dict[str, Any]) -> tuple[Pool, Trial | None, Subject, BenchPl
 
 
 def _on_ray(
-    pool: Pool, runner: LaunchRunner, journal: Journal, given: dict[str, Any], *, n_gpus: int, first: Trial | None
+    pool: Pool, runner: LaunchRunner, journal: Journal, given: dict[str, Any], *, n_gpus: int, first: Trial
 ) -> SweepReport:
     """One trial a node at a time. The folder must be the same path on every node; ledger and journal are here."""
     from dataclasses import replace

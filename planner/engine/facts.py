@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from planner._record import record
 from planner.domain import AttentionKind, DrafterProfile, HardwareProfile, ModelProfile, WeightDtype
 from planner.engine.architectures import (
     DSA_ARCHITECTURES,
@@ -26,7 +27,7 @@ _CONTEXT_KEYS = ("max_sequence_length", "seq_length", "max_seq_len", "model_max_
 """Keys that give the context length, strongest first (0.5.23 srt/utils/hf_transformers/common.py:668)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Platform:
     """The machine as the engine sees it."""
 
@@ -78,7 +79,7 @@ def platform_facts(hardware: HardwareProfile, *, cuda_visible: bool = True) -> P
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ModelFacts:
     """The target checkpoint as the engine sees it: its ``config.json``, or what a profile says of it."""
 
@@ -123,7 +124,7 @@ class ModelFacts:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class DraftFacts:
     """The draft checkpoint: only what resolution reads."""
 

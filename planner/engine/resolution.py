@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from planner._record import record
 from planner.domain import ArgValue, Decision, DrafterProfile, HardwareProfile, LaunchConfig, ModelProfile
 from planner.engine.between import Names
 from planner.engine.dialects import Dialect, DraftTokens, get_dialect
@@ -24,7 +25,7 @@ HIDDEN_FIELDS = frozenset({"random_seed"})
 """Values that the engine draws at random: left as asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Resolution:
     """The launch as the engine runs it."""
 

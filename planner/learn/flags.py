@@ -138,8 +138,14 @@ def knobs_between(launches: Sequence[Launch]) -> list[Mapping[str, str]]:
     tables = []
     for launch in launches:
         _, flags = settings_of(launch.argv)
-        table = {name: " ".join(words) for name, words in flags.items() if name not in _IGNORED}
+        table = {name: _value(words) for name, words in flags.items() if name not in _IGNORED}
         tables.append(table | {f"env {name}": value for name, value in launch.env})
     names = sorted({name for table in tables for name in table})
     varying = [name for name in names if len({table.get(name) for table in tables}) > 1]
     return [{name: table.get(name, "not given") for name in varying} for table in tables]
+
+
+def _value(words: tuple[str, ...]) -> str:
+    """What a flag is set to; ``on`` for a switch."""
+    _, equals, value = words[0].partition("=")
+    return " ".join([value, *words[1:]] if equals else words[1:]) or "on"

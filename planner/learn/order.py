@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 COMMON_SPREAD = 10.0
-"""Log spread of the factor that all trials share: the level is what the first measurement says, whatever a model said."""
+"""Log spread of the factor that all trials share: the level is what the first measurement says, not a model."""
 KNOB_SPREAD = 0.06
 """Log spread of what a value of one knob is worth beyond the models: NVLS is worth 5 to 6 % (FN-13)."""
 DRAFT_SPREAD = 0.09

@@ -15,7 +15,7 @@ from planner.launch.target import read_plan_json, target_from_plan
 from planner.learn.order import Pool
 from planner.learn.pool import pool_of_search, trial_of
 from planner.learn.running import Subject as RunSubject
-from planner.learn.trial import Trial
+from planner.learn.trial import Trial, knobs_of
 from planner.limits import LimitContext
 from planner.search.models import load_models
 from planner.search.planning import make_plan, request_for, target_of
@@ -59,16 +59,16 @@ class Planned:
         """A candidate as a trial."""
         return trial_of(candidate, self.emit(candidate)[0])
 
-    def pool(self, *, most: int, keep_frac: float) -> tuple[Pool, Trial | None]:
-        """The trials of a sweep, and the plan among them (None where another launch stands for it).
+    def pool(self, *, most: int, keep_frac: float) -> tuple[Pool, Trial]:
+        """The trials of a sweep, and the one to begin with: the plan, or what is nearest to it.
 
         Raises:
             InputError: the space holds no safe candidate with one server.
         """
         solved = self._solved()
         pool = pool_of_search(solved, self.emit, most=most, keep_frac=keep_frac)
-        first = next((trial for trial in pool.trials if trial.candidate == self.base), None)
-        return pool, first or pool.trials[0]
+        knobs = knobs_of(self.base)
+        return pool, min(pool.trials, key=lambda trial: sum(value != knobs.get(name) for name, value in trial.knobs))
 
     def _solved(self) -> Solved:
         subject = self.subject
@@ -112,8 +112,12 @@ class Planned:
         )
 
 
-def plan_base(question: Question) -> Planned:
+def plan_base(question: Question, base: Candidate | None = None) -> Planned:
     """Plan, and keep the parts.
+
+    Args:
+        question: what is asked.
+        base: the choice of a plan that was made before, for the same question.
 
     Raises:
         InputError: bad input, or nothing in the space is safe.
@@ -128,7 +132,7 @@ def plan_base(question: Question) -> Planned:
         question, dialect=plan.versions.dialect, engine_version=plan.versions.engine_version or question.engine_version
     )
     subject = load_subject(built)
-    return Planned(built, subject, target_of(subject), plan, plan.effective)
+    return Planned(built, subject, target_of(subject), plan, base or plan.effective)
 
 
 def question_of_plan_file(path: Path) -> tuple[Question, LaunchTarget]:

@@ -51,6 +51,7 @@ def render_sweep(report: SweepReport, *, first: str | None = None) -> str:
                 gain = (best.tok_per_s or 0.0) / plan.tok_per_s - 1.0
                 lines.append(f"  {gain:+.1%} against the plan it began with ({plan.tok_per_s:,.1f} tok/s)")
     lines.append(f"took {cost_line(report.cost)}; ended because {report.why_stopped}")
+    lines += [f"  note: {note}" for note in report.notes]
     learned = effects(report.tried)[:8]
     if learned:
         lines.append("learned, one knob at a time:")

@@ -156,7 +156,7 @@ class LaunchRunner:
 
     def _result(self, observations: tuple[Observation, ...], *, took_s: float) -> Result:
         failed = next((one for one in observations if not one.outcome.ok), None)
-        rates = [one.tok_per_s for one in observations if one.tok_per_s is not None]
+        rates = [rate for one in observations if (rate := _rate(one)) is not None]
         return Result(
             ok=failed is None,
             cause="ok" if failed is None else failed.outcome.cause,
@@ -165,6 +165,13 @@ class LaunchRunner:
             took_s=took_s,
             observations=tuple(one.id for one in observations),
         )
+
+
+def _rate(one: Observation) -> float | None:
+    """What trials are ranked by: the client's own tok/s. The rate at full batch is another quantity, and a server that
+    admits fewer requests than there are clients never shows it."""
+    client = next((metric.value for metric in one.metrics if metric.name == "client_tok_per_s"), None)
+    return client if client is not None else one.tok_per_s
 
 
 def _took_s(run_dir: Path) -> float:

@@ -53,6 +53,7 @@ class SweepReport(Value):
     """How often each cause ended a launch."""
     cost: Cost
     why_stopped: str
+    notes: tuple[str, ...] = ()
 
 
 def sweep(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from planner._record import record
 from planner.parse.arithmetic import evaluate
 from planner.parse.source import Mapped
 from planner.parse.state import State
@@ -30,7 +30,7 @@ _SIMPLE = re.compile(r'"?\$\{?([A-Za-z_]\w*)\}?"?$')
 _DEEPEST = 40
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Truth:
     """A verdict (None: not decidable) and what it says of a variable when it holds or does not."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from planner._record import record
 from planner.errors import InputError, Problem
 from planner.parse.encoding import encode
 from planner.parse.env_layout import added_env, changed_env, removed_env
@@ -21,7 +21,7 @@ from planner.parse.reading import parse_text
 __all__ = ["Edit", "RemoveEnv", "RemoveFlag", "SetEnv", "SetFlag", "apply_edit", "apply_edits", "unified_diff"]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class SetFlag:
     """Gives an option these values; no value makes it a bare option. ``names`` are other spellings to look for."""
 
@@ -30,7 +30,7 @@ class SetFlag:
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class RemoveFlag:
     """Takes every occurrence of an option away."""
 
@@ -38,7 +38,7 @@ class RemoveFlag:
     names: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class SetEnv:
     """Gives an environment variable a value."""
 
@@ -46,7 +46,7 @@ class SetEnv:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class RemoveEnv:
     """Takes an environment variable away."""
 

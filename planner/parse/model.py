@@ -7,9 +7,9 @@ For every token ``text[token.start:token.end] == token.raw``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 
+from planner._record import record
 from planner.errors import Problem
 
 __all__ = [
@@ -89,7 +89,7 @@ class NoteKind(StrEnum):
     UNQUOTED_JSON = "unquoted-json"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Span:
     """A stretch of the file's text."""
 
@@ -101,7 +101,7 @@ class Span:
     end_column: int
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Token:
     """One word of a command as the program receives it, and where it stands.
 
@@ -137,7 +137,7 @@ class Token:
     """Quotings around the word, innermost first: what an edit has to write."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Flag:
     """An option and its values. ``joined`` tells ``--a=b`` from ``--a b``."""
 
@@ -152,7 +152,7 @@ class Flag:
         return self.values[0].text if self.values else None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class EnvSetting:
     """One environment variable that the file sets for a launch."""
 
@@ -165,7 +165,7 @@ class EnvSetting:
     """The file that sets it, when it is another one: the unit of a drop-in."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ContainerFacts:
     """What surrounds a launch that runs in a container. None: not said."""
 
@@ -181,7 +181,7 @@ class ContainerFacts:
     privileged: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class JobFacts:
     """Size that a batch system or a cluster gives to the launch. None: not said."""
 
@@ -190,7 +190,7 @@ class JobFacts:
     tasks_per_node: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Note:
     """A fault of writing. The flags it takes away are in :attr:`ParsedLaunch.lost`."""
 
@@ -200,7 +200,7 @@ class Note:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ParsedLaunch:
     """One start of a server, as written."""
 
@@ -245,7 +245,7 @@ class ParsedLaunch:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Suppression:
     """``# plan-config: ignore=CODE reason``. It covers its own line, and the next when it stands alone on its line."""
 
@@ -255,7 +255,7 @@ class Suppression:
     own_line: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Skipped:
     """A file that was not read, and why."""
 
@@ -263,7 +263,7 @@ class Skipped:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ParsedFile:
     """All that was read from one file. ``problems`` makes it unreadable in part or whole (exit code 2)."""
 
@@ -277,7 +277,7 @@ class ParsedFile:
     """Every engine image or ``sglang==version`` pin that the file names."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ParsedTree:
     """What a walk over files and directories gave."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from planner._record import record
 from planner.parse.source import Field, Mapped
 
 __all__ = ["Listing", "Mapping", "Scalar", "Tree", "align"]
@@ -16,7 +17,7 @@ _ESCAPES = {
 _WIDTHS = {"x": 2, "u": 4, "U": 8}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Scalar:
     """A leaf. ``kind`` is one of str, int, float, bool, null."""
 

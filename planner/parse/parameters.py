@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from planner._record import record
 from planner.parse.source import Field, Mapped
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ _OPERATOR = re.compile(r":?[-=?+]|%%?|##?|//?|\^\^?|,,?|:|@")
 _DEEPEST = 12
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Var:
     """A shell variable. ``value`` is None for an array, ``items`` is None for a scalar."""
 
@@ -39,7 +40,7 @@ class Var:
         return (None if self.value is None else self.value.text, items, self.exported)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Expansion:
     """What an expansion gives: one text, or the items of an array."""
 

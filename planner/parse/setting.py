@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from planner._record import record
 from planner.errors import Problem
 from planner.parse.model import ContainerFacts, EnvHow, Form, JobFacts, Launcher, NoteKind, Role
 from planner.parse.source import Document, Field, Mapped
@@ -56,7 +57,7 @@ def role_of(name: str | None) -> Role | None:
     return found.pop() if len(found) == 1 else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class EnvItem:
     """One variable set around a command. ``value`` has the chars and place of its value."""
 
@@ -67,7 +68,7 @@ class EnvItem:
     name_at: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Setting:
     """Facts that hold for every command in some part of a file."""
 
@@ -94,7 +95,7 @@ class Setting:
         return self if not name else replace(self, name=name, role=role_of(name) or self.role)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class KeyedFlag:
     """A key of a recipe or of keyword arguments; ``values`` None: set to false or null."""
 
@@ -102,7 +103,7 @@ class KeyedFlag:
     values: tuple[Field, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class DraftNote:
     """A fault of writing at an offset."""
 

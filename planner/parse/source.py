@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from planner._record import record
 from planner.parse.model import Span, Token
 
 __all__ = ["HOLE", "HOLES", "HOLE_MANY", "LONGEST", "Document", "Field", "Mapped", "join"]
@@ -23,7 +24,7 @@ LONGEST = 100_000
 """Characters of a word that are followed; a longer one is unknown."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Mapped:
     """Decoded text; character ``i`` is written at ``starts[i]:ends[i]`` of the file."""
 
@@ -73,7 +74,7 @@ def join(parts: Sequence[Mapped]) -> Mapped:
     return Mapped("".join(part.text for part in parts), starts, ends, parts[0].layers if parts else ())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class Field:
     """One word after expansion, before it becomes a :class:`planner.parse.model.Token`."""
 

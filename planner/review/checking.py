@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from planner._record import record
 from planner.data import load_limits
 from planner.domain import Finding, HardwareProfile, Limit, ModelProfile
 from planner.domain.report import DecisionLine, LaunchReport, NotRead, Report, SetAside
@@ -26,7 +27,7 @@ Predictor = Callable[[RuleContext], "tuple[tuple[tuple[str, float], ...], str | 
 """Gives predicted figures for a launch, or why there are none."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Reviewed:
     """One file after review."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from planner._record import record
 from planner.domain import FixEdit
 from planner.engine.flags import flag_table, flag_versions
 from planner.engine.spelling import dest_in_version, field_of_dest
@@ -16,7 +16,7 @@ from planner.rules.context import RuleContext
 __all__ = ["edit_file", "spell"]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Rename:
     """Another spelling for a flag that keeps its values."""
 

@@ -7,8 +7,8 @@ combined text anew. An edit that needs a person's look costs more than any numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
+from planner._record import record
 from planner.domain import Finding, FixEdit, Level, Limit
 from planner.errors import InputError
 from planner.parse import Launcher, ParsedFile
@@ -30,7 +30,7 @@ UNSAFE_COST = 100
 """An edit that needs a person's look costs as much as this many safe ones."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Change:
     """Edits of one finding at one launch of the file."""
 
@@ -40,7 +40,7 @@ class Change:
     safe: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Repaired:
     """A repaired file."""
 
@@ -77,7 +77,7 @@ class Repaired:
         return all(change.safe for change in self.changes)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class _State:
     text: str
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from planner._record import record
 from planner.errors import EngineRefusal, PlannerError
 from planner.rules.context import RuleContext
 
 __all__ = ["Figures", "figures_of", "predict_launch"]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Figures:
     """Predicted output rate of the server at a number of concurrent requests, with its 90 % interval."""
 

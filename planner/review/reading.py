@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from planner._record import record
 from planner.engine.argv import ArgvFault, ArgvProblem, ReadArgv, read_argv
 from planner.engine.dialects import DIALECTS, get_dialect
 from planner.engine.flag_table import FlagKind, FlagTable
@@ -35,7 +35,7 @@ _NO_NUMBER = frozenset({"inf", "+inf", "-inf", "infinity", "+infinity", "-infini
 _TAKES_VALUE = (FlagKind.VALUE, FlagKind.LIST, FlagKind.CONST_OF_VALUE)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Reading:
     """A launch read with the table that fits best."""
 

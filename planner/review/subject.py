@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from planner._record import record
 from planner.data import load_drafter, load_hardware, load_model, packaged_ids
 from planner.domain import DrafterProfile, HardwareProfile, ModelProfile
 from planner.engine.dialects import get_dialect
@@ -16,7 +16,7 @@ from planner.rules.versions import UNSTATED, VersionSpan, span_of
 __all__ = ["Subject", "load_subject", "profile_for_path"]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Subject:
     """Options of a review, loaded."""
 

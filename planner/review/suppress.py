@@ -9,9 +9,10 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from fnmatch import fnmatch
 
+from planner._record import record
 from planner.domain import Finding
 from planner.domain.report import SetAside
 from planner.errors import InputError, Problem
@@ -21,7 +22,7 @@ from planner.rules import rule_of
 __all__ = ["Settings", "baseline_of", "fingerprint", "read_baseline", "read_settings", "set_aside"]
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Settings:
     """``[tool.plan-config]``: codes with a reason, and codes by file pattern."""
 

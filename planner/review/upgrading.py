@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from planner._record import record
 from planner.domain import FixEdit
 from planner.errors import InputError, Problem
 from planner.parse import Launcher, ParsedFile
@@ -22,7 +23,7 @@ _REWRITERS = ("FLG004", "FLG010", "ENV001")
 """Rules whose fixes carry a launch to another version: removed, renamed, no longer read."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Rewritten:
     """One rewritten word."""
 
@@ -32,7 +33,7 @@ class Rewritten:
     safe: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Effect:
     """A value that the engine runs differently after the move, although the launch asks for the same."""
 
@@ -42,7 +43,7 @@ class Effect:
     after: object
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Upgraded:
     """A launch file carried to another version."""
 

@@ -8,10 +8,10 @@ nor place: the level follows from consequence, status and versions (:func:`level
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from planner._record import record
 from planner.domain import ArgValue, Consequence, FixEdit, Level
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Status(StrEnum):
     """One report, an open cause, or a fault that depends on the host."""
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Place:
     """A spot in the checked file, counted from 1."""
 
@@ -37,7 +37,7 @@ class Place:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Example:
     """A launch file with the options it is checked under. ``bad`` must fire its rule, ``good`` must not."""
 
@@ -64,7 +64,7 @@ class Example:
         return {name: value for name, value in named.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Hit:
     """One fault. ``fields`` are arguments (or ``$NAME`` for environment, ``--flag`` for a flag as written); the first
     that stands in the file gives the place, unless ``place`` is set."""
@@ -85,7 +85,7 @@ class Hit:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Rule:
     """One rule. ``bad`` and ``good`` are run by the tests and shown on the rule's page."""
 

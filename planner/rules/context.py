@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from planner._record import record
 from planner.domain import ArgValue, DrafterProfile, HardwareProfile, LaunchConfig, LinkKind, ModelProfile
 from planner.engine.flags import flag_table, flag_versions
 from planner.rules.base import Place
@@ -35,7 +36,7 @@ DRAFT_HEAD = re.compile(r"eagle|dflash|nextn|mtp|medusa|draft|speculator|dspark|
 """Words in the name of a draft that is a head on a target, not a model of its own."""
 
 
-@dataclass(frozen=True)
+@record()
 class RuleContext:
     """One launch of a checked file."""
 
@@ -224,7 +225,10 @@ class RuleContext:
 
     @property
     def attention_dp(self) -> int | None:
-        """Attention data parallel size: dp_size with --enable-dp-attention, else 1."""
+        """Attention data parallel size: --attn-dp-size (0.5.23), or dp_size with --enable-dp-attention, else 1."""
+        own = dict(self.launch.extra_args).get("attn_dp_size")
+        if isinstance(own, int) and own > 1:
+            return own
         return self.dp if self.on("enable_dp_attention") else 1
 
     # Model --------------------------------------------------------------------------------------------------------

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from planner._record import record
 from planner.data.files import read_text
 from planner.domain import FixEdit
 from planner.engine.flags import SGLANG_TWIN, VLLM_FLAGS, flag_table, flag_versions
@@ -22,7 +22,7 @@ __all__ = ["Removed", "explained", "is_vllm", "removed_flag", "twin_of"]
 _VLLM_ONLY = VLLM_FLAGS | {"--ngram-prompt-lookup-max", "--ngram-prompt-lookup-min", "--tensor-parallel"}
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Removed:
     """What became of a flag."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
+from planner._record import record
 from planner.data.files import read_text
 from planner.domain import AttentionKind, ModelProfile, WeightDtype
 
@@ -39,7 +40,7 @@ class WeightForm(StrEnum):
         return self in (WeightForm.FP8, WeightForm.FP8_BLOCK)
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class ModelFacts:
     """Facts of a model family and, where the name tells, of the checkpoint. None: unknown."""
 

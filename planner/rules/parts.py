@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from planner._record import record
 from planner.rules.base import Place
 
 __all__ = ["Container", "EnvVar", "FaultKind", "FlagFault", "Given", "WritingFault"]
@@ -26,7 +26,7 @@ class FaultKind(StrEnum):
     MISSING_REQUIRED = "missing_required"
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Given:
     """One flag as written. ``field`` is the argument it sets, None when no version knows it."""
 
@@ -37,7 +37,7 @@ class Given:
     by_default: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class FlagFault:
     """A fault that reading the command line found. ``certain`` is False when another possible version accepts it."""
 
@@ -50,7 +50,7 @@ class FlagFault:
     certain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class EnvVar:
     """A variable that the file sets. ``exported`` is False for a plain shell assignment."""
 
@@ -60,7 +60,7 @@ class EnvVar:
     place: Place | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class WritingFault:
     """A fault of writing that changes what the program receives. ``kind`` is the parser's own name for it."""
 
@@ -70,7 +70,7 @@ class WritingFault:
     lost: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class Container:
     """Surroundings of a launch in a container."""
 

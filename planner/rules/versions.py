@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from planner._record import record
 from planner.data.engine.store import read_release_dates
 
 __all__ = ["UNSTATED", "VersionSpan", "span_of"]
@@ -27,7 +27,7 @@ _YEAR = re.compile(r"(?<![\d.])(20\d\d)(?!\d)")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
-@dataclass(frozen=True, slots=True)
+@record()
 class VersionSpan:
     """Releases that a statement may mean, oldest first; empty when nothing was stated."""
 

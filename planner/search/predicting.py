@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from planner.data.field_notes import FieldRun, field_runs
+from planner.data.hf_config import read_hf_config
 from planner.domain import BindingLimit, Candidate, Estimate, Launch, LaunchConfig, Prediction, Provenance, Speculation
 from planner.domain.table import CandidateTable
 from planner.engine.argv import read_argv, split_program
@@ -69,6 +72,8 @@ def make_prediction(
         drafter=drafter,
         engine_version=target.version,
         dialect=target.dialect.id,
+        model_config=_config(config.model_path),
+        draft_config=_config(config.speculative_draft_model_path),
     )
     if resolution.error is not None:
         raise resolution.error
@@ -158,6 +163,11 @@ def _arithmetic(config: LaunchConfig, subject: Subject) -> list[Problem]:
         message = f"{ep} must divide tp_size {tp} and {model.n_experts} experts"
         faults.append(Problem(message, field="--ep-size", value=ep))
     return faults
+
+
+def _config(path: str | None) -> dict[str, Any] | None:
+    """The config.json of a model that is a folder here; a profile says less."""
+    return read_hf_config(Path(path)) if path is not None and (Path(path) / "config.json").is_file() else None
 
 
 def _flag(name: str) -> str:

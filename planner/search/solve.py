@@ -125,15 +125,28 @@ def solve(request: Request) -> Solved:
 def _solve_kv(request: Request, kv_dtypes: tuple[str, ...]) -> Solved:
     """The search with some KV dtypes."""
     whole = _solve_running(request, request.workload.target_c, kv_dtypes)
-    if not request.workload.allow_queue or request.pins.max_running_requests is not None:
+    if not request.workload.allow_queue:
         return whole
     best, best_rate, total = whole, _best_rate(whole), whole.n_candidates
-    for running in (level for level in reversed((1, 2, 4, *SIZE_LADDER)) if level < request.workload.target_c):
+    for running in (level for level in _levels(request) if level < request.workload.target_c):
         limited = _solve_running(request, running, kv_dtypes)
         total += limited.n_candidates
         if (rate := _best_rate(limited)) > best_rate / (1.0 - TIE_FRAC):
             best, best_rate = limited, rate
     return replace(best, n_candidates=total)
+
+
+def _levels(request: Request) -> list[int]:
+    """Numbers of requests that may run at a time while others wait, the largest first.
+
+    A fixed ``max_running_requests`` leaves those that some layout makes of it: attention DP divides it among the ranks
+    of a replica, and rounds down.
+    """
+    pinned = request.pins.max_running_requests
+    if pinned is None:
+        return sorted({1, 2, 4, *SIZE_LADDER}, reverse=True)
+    parts = [count for count in range(1, request.n_gpus + 1) if request.n_gpus % count == 0]
+    return sorted({pinned // ranks * ranks * replicas for ranks in parts for replicas in parts} - {0}, reverse=True)
 
 
 def retarget(solved: Solved, target: Target) -> Solved:
@@ -159,6 +172,7 @@ def _solve_running(request: Request, n_running: int, kv_dtypes: tuple[str, ...])
         pins=request.pins,
         dialect=request.target.dialect,
         kv_dtypes=kv_dtypes,
+        n_waiting=request.workload.target_c - n_running,
     )
     scores = score(table, models, n_running=float(n_running))
     memory = memory_columns(
@@ -305,12 +319,14 @@ def _request_constraints(request: Request, table: CandidateTable, scores: Scores
     on_rank = np.ceil(on_replica / table.attention_dp_size)
     covered = ~table.cuda_graph[:, None] | (table.cuda_graph_max_bs >= on_rank[:, None])
     queue = "" if workload.allow_queue else ", or --allow-queue"
+    # While others wait every seat is taken: with more seats than n_running more would run, at another step time.
+    seated = served == n_running if n_running < workload.target_c else served >= n_running
     items = [
         Constraint(
             id="REQUEST-TARGET-C",
             kind="request",
             text=f"{n_running} requests run at a time",
-            allowed=(served >= n_running)[:, :, None],
+            allowed=seated[:, :, None],
             relax=f"a smaller --target-c{queue}",
         ),
         Constraint(

@@ -87,8 +87,12 @@ def build_space(
     dialect: Dialect,
     pins: Pins | None = None,
     kv_dtypes: tuple[str, ...] = KV_DTYPES,
+    n_waiting: int = 0,
 ) -> CandidateTable:
     """Every combination that can start, as a table.
+
+    ``n_waiting`` clients wait beside the ``workload.target_c`` that run; the engine fills its seats, so there are as
+    many seats as run, however few.
 
     Layouts whose weights alone exceed a rank's memory are left out, unless that is all of them.
 
@@ -144,7 +148,7 @@ def build_space(
         attention_backend=columns[10].copy(),
         page_size=pages[columns[10]],
         kv_cache_dtype=columns[11].copy(),
-        sizes=_sizes(workload, n_gpus, pins),
+        sizes=_sizes(workload, n_gpus, pins, least=1 if n_waiting else 8),
         mem_fraction_static=np.array(
             MEM_FRACTIONS if pins.mem_fraction_static is None else (pins.mem_fraction_static,), dtype=np.float64
         ),
@@ -226,9 +230,9 @@ def _backends(hardware: HardwareProfile, model: ModelProfile) -> tuple[str, ...]
     return ("triton",) if latent else ("triton", "flashinfer")
 
 
-def _sizes(workload: Workload, n_gpus: int, pins: Pins) -> SizeTable:
+def _sizes(workload: Workload, n_gpus: int, pins: Pins, *, least: int = 8) -> SizeTable:
     shares = {-(-workload.target_c // replicas) for replicas in range(1, n_gpus + 1) if n_gpus % replicas == 0}
-    smallest = {max(8, share) for share in shares}
+    smallest = {max(least, share) for share in shares}
     if pins.max_running_requests is not None:
         running = [pins.max_running_requests]
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from planner.limits import LimitContext, evaluate_limit
 from planner.render.plan_json import plan_to_dict
 from planner.search.planning import make_plan
 from planner.search.request import Question, WorkloadInput, load_subject
+from planner.search.space import Pins
 from tests.learn.engine import Truth
 
 ASKED = Question(hw="b300", workload=WorkloadInput(target_c=64), dialect="field")
@@ -68,8 +70,9 @@ def keeps_every_limit(trial: Trial) -> bool:
 
 @pytest.mark.parametrize("source", ["options", "plan"])
 def test_a_sweep_starts_with_the_plan_and_keeps_every_limit(source: str, runner: MemoryRunner, tmp_path: Path) -> None:
-    plan = make_plan(ASKED)
-    argv = ["--hw", "b300", "--target-c", "64", "--dialect", "field"]
+    pins = Pins.read({"tp_size": 8, "attention_dp_size": 1, "attention_backend": "triton"})
+    plan = make_plan(replace(ASKED, pins=pins))
+    argv = ["--hw", "b300", "--target-c", "64", "--dialect", "field", *FIXED]
     if source == "plan":
         (tmp_path / "plan.json").write_text(json.dumps(plan_to_dict(plan)))
         argv = [str(tmp_path / "plan.json")]
@@ -82,6 +85,16 @@ def test_a_sweep_starts_with_the_plan_and_keeps_every_limit(source: str, runner:
     assert report["cost"] == {"n_launches": 6, "minutes": 54.0, "gpu_hours": pytest.approx(7.2)}
     for before, after in zip(runner.trials, runner.trials[1:], strict=False):
         assert any(len(after.changed_from(past)) <= 1 for past in runner.trials[: runner.trials.index(before) + 1])
+
+
+def test_a_plan_of_several_servers_is_swept_one_server_at_a_time(runner: MemoryRunner, tmp_path: Path) -> None:
+    plan = make_plan(ASKED)
+    assert plan.effective is not None
+    assert plan.effective.replicas > 1
+    argv = ["--hw", "b300", "--target-c", "64", "--dialect", "field", "--dir", str(tmp_path / "d")]
+    done = CliRunner().invoke(sweep, [*argv, "--max-launches", "2", "--most", "20"], catch_exceptions=False)
+    assert f"the nearest to the plan of {plan.effective.replicas} servers" in done.output
+    assert all(trial.candidate and trial.candidate.replicas == 1 for trial in runner.trials)
 
 
 def test_a_budget_of_minutes_is_kept_and_told(runner: MemoryRunner, tmp_path: Path) -> None:
