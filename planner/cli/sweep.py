@@ -64,6 +64,7 @@ def run_sweep(plan: Path | None, given: dict[str, Any]) -> tuple[SweepReport, st
     Raises:
         PlannerError: bad input, found before anything was started.
     """
+    from planner.errors import InputError, Problem
     from planner.learn.journal import open_journal
     from planner.learn.running import ExperimentStopped
     from planner.learn.sweep import report_of
@@ -82,22 +83,25 @@ def run_sweep(plan: Path | None, given: dict[str, Any]) -> tuple[SweepReport, st
         try:
             if given["ray"] is not None:
                 report = _on_ray(pool, runner, journal, given, n_gpus=n_gpus, first=first)
-                return report.replace(notes=tuple(notes)), first.id
-            report = run(
-                pool,
-                runner,
-                journal,
-                n_gpus=n_gpus,
-                first=first,
-                one_knob=not given["many_knobs"],
-                budget_minutes=given["budget_minutes"],
-                max_launches=given["max_launches"],
-                say=say,
-            )
+            else:
+                report = run(
+                    pool,
+                    runner,
+                    journal,
+                    n_gpus=n_gpus,
+                    first=first,
+                    one_knob=not given["many_knobs"],
+                    budget_minutes=given["budget_minutes"],
+                    max_launches=given["max_launches"],
+                    say=say,
+                )
         except ExperimentStopped as error:
             report = report_of(journal, n_gpus=n_gpus, why=str(error))
         finally:
             runner.ui.close()
+    if report.cost.n_launches == 0 and report.tried:
+        refused = list(dict.fromkeys(result.detail for one in report.tried for result in one.results))
+        raise InputError([Problem(f"nothing was launched: {text}") for text in refused[:5]])
     return report.replace(notes=tuple(notes)), first.id
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from planner.domain.base import Value
+from planner._record import record
 from planner.domain.launch import ArgValue
 from planner.domain.limit import Consequence
 
@@ -24,14 +24,16 @@ class Level(StrEnum):
         return Level.WARNING if self is Level.ERROR else Level.NOTE
 
 
-class FixEdit(Value):
+@record(kw_only=True)
+class FixEdit:
     """Set a field (``value``), or take the argument away (``value`` None)."""
 
     field: str
     value: ArgValue | None
 
 
-class Fix(Value):
+@record(kw_only=True)
+class Fix:
     """Edits that together clear a finding."""
 
     edits: tuple[FixEdit, ...]
@@ -40,7 +42,8 @@ class Fix(Value):
     note: str | None = None
 
 
-class Finding(Value):
+@record(kw_only=True)
+class Finding:
     """One broken limit or rule."""
 
     code: str

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any
 
-from planner.domain.base import Value
+from planner._record import record
 from planner.domain.finding import Finding, Level
 from planner.domain.launch import ArgValue
 
 __all__ = ["DecisionLine", "LaunchReport", "NotRead", "Report", "SetAside"]
 
 
-class DecisionLine(Value):
+@record(kw_only=True)
+class DecisionLine:
     """One value that the engine fills or changes."""
 
     field: str
@@ -21,7 +24,8 @@ class DecisionLine(Value):
     source: str
 
 
-class LaunchReport(Value):
+@record(kw_only=True)
+class LaunchReport:
     """One launch of a file: where it stands, what it asks for and what would run."""
 
     file: str
@@ -45,7 +49,8 @@ class LaunchReport(Value):
     notes: tuple[str, ...] = ()
 
 
-class NotRead(Value):
+@record(kw_only=True)
+class NotRead:
     """A file or a part of one that could not be read."""
 
     file: str
@@ -53,7 +58,8 @@ class NotRead(Value):
     reason: str
 
 
-class SetAside(Value):
+@record(kw_only=True)
+class SetAside:
     """A finding that was not counted, and why."""
 
     code: str
@@ -65,7 +71,8 @@ class SetAside(Value):
     """``inline``, ``pyproject.toml`` or ``baseline``."""
 
 
-class Report(Value):
+@record(kw_only=True)
+class Report:
     """A review of one or more launch files. ``exit_code`` follows the findings at or above a level."""
 
     findings: tuple[Finding, ...] = ()
@@ -93,12 +100,9 @@ class Report(Value):
     def to_json(self) -> dict[str, Any]:
         """The report as JSON values, with the keys that ``--format json`` prints."""
         return {
-            "findings": [
-                finding.model_dump(mode="json", include=_FINDING_KEYS) | {"suppressed": False}
-                for finding in self.findings
-            ],
+            "findings": [_row(finding) | {"suppressed": False} for finding in self.findings],
             "launches": [
-                launch.model_dump(mode="json", exclude={"asked", "effective", "predicted"})
+                _row(launch, without=("asked", "effective", "predicted"))
                 | {
                     "asked": _plain(dict(launch.asked)),
                     "effective": _plain(dict(launch.effective)),
@@ -107,31 +111,24 @@ class Report(Value):
                 for launch in self.launches
             ],
             "skipped": list(self.skipped) + [f"{item.file}: {item.reason}" for item in self.unreadable],
-            "unreadable": [item.model_dump(mode="json") for item in self.unreadable],
-            "suppressed": [item.model_dump(mode="json") for item in self.set_aside],
+            "unreadable": [_row(item) for item in self.unreadable],
+            "suppressed": [_row(item) for item in self.set_aside],
         }
 
 
-_FINDING_KEYS = {
-    "code",
-    "slug",
-    "level",
-    "consequence",
-    "file",
-    "line",
-    "column",
-    "message",
-    "why",
-    "fields",
-    "fix",
-    "sources",
-}
+def _row(value: Any, without: tuple[str, ...] = ()) -> dict[str, Any]:
+    """A record as JSON values, in the order of its fields."""
+    return {one.name: _plain(getattr(value, one.name)) for one in fields(value) if one.name not in without}
 
 
 def _plain(value: Any) -> Any:
-    """Values that JSON can hold; anything else as text."""
+    """Values that JSON can hold, records by field; anything else as text."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(item) for item in value]
+    if is_dataclass(value):
+        return _row(value)
+    if isinstance(value, Enum):
+        return value.value
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

@@ -100,8 +100,12 @@ def open_journal(path: Path, *, header: dict[str, Any]) -> Iterator[Journal]:
                 problem = f"is about {json.dumps(found.get('about'))}, not {json.dumps(header)}"
                 raise InputError([Problem(problem, file=str(path), hint="name another file, or delete this one")])
             for event in whole[1:]:
-                if event.get("event") == "ended":
-                    finished.append((Trial.model_validate(event["trial"]), Result.model_validate(event["result"])))
+                if event.get("event") != "ended":
+                    continue
+                result = Result.model_validate(event["result"])
+                # A trial that was refused before a start may be let through now: with another Python, or --allow.
+                if result.launched:
+                    finished.append((Trial.model_validate(event["trial"]), result))
         journal = Journal(path, stream, header, finished)
         if not whole:
             journal._write({"event": "experiment", "schema_version": SCHEMA_VERSION, "about": header})

@@ -21,6 +21,8 @@ NOT_WORDS = frozenset(
     {"variable_assignment", "file_redirect", "heredoc_redirect", "herestring_redirect", "comment", "&", ";", "\n"}
 )
 _ESCAPED_BLANK = re.compile(r"((?:[ \t]|\\\n)*)(?:\\[ \t])+")
+_QUOTED_COMMENT = re.compile(rb"(?<!\S)`#[^`\n\\]*`(?=\s|$)")
+"""A comment between continued lines. To the grammar it has no end, and the words after it would be lost."""
 _BRACE_RANGE = re.compile(r"\{(-?\d{1,4})\.\.(-?\d{1,4})\}")
 _MOST_RANGE = 64
 
@@ -39,7 +41,8 @@ class SyntaxSource:
     def __init__(self, script: Mapped) -> None:
         self.script = script
         data = script.text.encode("utf-8", "surrogatepass")
-        self.root: Node = _parser().parse(data).root_node
+        plain = _QUOTED_COMMENT.sub(_as_command, data) if b"`#" in data else data
+        self.root: Node = _parser().parse(plain).root_node
         self._chars: list[int] | None = None
         if len(data) != len(script.text):
             self._chars = []
@@ -110,6 +113,11 @@ class SyntaxSource:
         except (ValueError, RecursionError):
             return None
         return stop
+
+
+def _as_command(comment: re.Match[bytes]) -> bytes:
+    """A command of the same length in place of the comment."""
+    return b"`:" + b" " * (len(comment.group()) - 3) + b"`"
 
 
 def _word_nodes(node: Node) -> Iterator[tuple[int, int]]:

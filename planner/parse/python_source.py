@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from planner.parse.launchers import read_words
 from planner.parse.model import EnvHow, Launcher
@@ -16,6 +17,8 @@ from planner.parse.source import Field, Mapped
 __all__ = ["read_python"]
 
 _ENGINES = frozenset({"Engine", "ServerArgs", "EngineArgs"})
+_DEEPEST = 8
+"""Dictionaries inside dictionaries that are followed."""
 _SPEAKERS = frozenset(
     {"print", "info", "debug", "warning", "error", "log", "critical", "add_argument", "ArgumentParser"}
 )
@@ -88,9 +91,14 @@ class _Reader:
             root = root.value
         return known > 0 or getattr(root, "id", "") in ("sgl", "sglang") or any(k.arg is None for k in node.keywords)
 
-    def _keyword(self, keyword: ast.keyword) -> Iterator[KeyedFlag]:
+    def _keyword(self, keyword: ast.keyword, depth: int = 0) -> Iterator[KeyedFlag]:
         if keyword.arg is not None:
             yield self._flag(keyword.arg, keyword, keyword.value)
+            return
+        made = self.values.resolve(keyword.value)
+        if _is_dict_call(made) and depth < _DEEPEST:
+            for inner in made.keywords:
+                yield from self._keyword(inner, depth + 1)
             return
         pairs = self.values.pairs(keyword.value)
         if pairs is None:
@@ -165,6 +173,11 @@ class _Reader:
             ):
                 value = self.values.field(node.value)
                 yield EnvItem(target.slice.value, value, EnvHow.EXPORT, True, self.source.span(target.slice))
+
+
+def _is_dict_call(node: ast.expr) -> TypeGuard[ast.Call]:
+    """``dict(a=1, **more)``; a first argument would bring keys that are not seen here."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args
 
 
 def _ordered(tree: ast.Module) -> Iterator[tuple[ast.AST, str | None]]:

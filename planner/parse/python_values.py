@@ -119,7 +119,7 @@ class Values:
         return None
 
     def pairs(self, node: ast.expr) -> list[tuple[ast.expr | None, ast.expr]] | None:
-        """Keys and values of a dictionary display or a ``dict(...)`` call."""
+        """Keys and values of a dictionary display."""
         node = self.resolve(node)
         if isinstance(node, ast.Dict):
             return list(zip(node.keys, node.values, strict=True))

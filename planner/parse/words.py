@@ -214,13 +214,13 @@ def _expansion(
     if text[at] == "`":
         close = text.find("`", at + 1)
         stop = len(text) if close < 0 else close + 1
-        expansion = Expansion.unknown(word, at, stop, hole)
+        expansion = _command(word, at, stop, text[at + 1 : stop - 1], hole)
     elif text.startswith("$((", at):
         stop = matching(text, at + 1)
         expansion = _arithmetic(word, at, stop, scope, hole)
     elif text.startswith("$(", at):
         stop = matching(text, at + 1)
-        expansion = Expansion.unknown(word, at, stop, hole)
+        expansion = _command(word, at, stop, text[at + 2 : stop - 1], hole)
     elif text.startswith("${", at):
         stop = matching(text, at + 1)
         inner = word[at + 2 : max(at + 2, stop - 1)]
@@ -234,6 +234,13 @@ def _expansion(
         expansion = expand_parameter(word, at, stop, word[at + 1 : stop], scope, hole, depth)
     _place(expansion, building, quoted=quoted, split=split)
     return stop
+
+
+def _command(word: Mapped, at: int, stop: int, inner: str, hole: str) -> Expansion:
+    """What a command prints is unknown; a comment alone, written between continued lines, prints nothing."""
+    if all(not line or line.startswith("#") for line in map(str.strip, inner.splitlines())):
+        return Expansion(Mapped.at("", *word.span(at, stop)))
+    return Expansion.unknown(word, at, stop, hole)
 
 
 def _arithmetic(word: Mapped, at: int, stop: int, scope: Scope, hole: str) -> Expansion:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
+from planner.data.writing import write_atomically
 from planner.errors import InputError, Problem
 from planner.review.suppress import Settings, read_baseline, read_settings
 
@@ -43,19 +42,8 @@ def write_text(path: str | Path, text: str) -> None:
     Raises:
         InputError: the place cannot be written.
     """
-    target = Path(path)
     try:
-        mode = target.stat().st_mode if target.exists() else None
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
-                out.write(text)
-            if mode is not None:
-                os.chmod(name, mode)
-            os.replace(name, target)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
+        write_atomically(Path(path), text, mode=None)
     except OSError as fault:
         raise InputError([Problem(f"cannot be written: {fault.strerror or fault}", file=str(path))]) from None
 

@@ -131,8 +131,7 @@ def build_space(
     # A tree runs on Triton alone.
     columns = core[(core[:, 4] < 2) | (np.array(backends)[core[:, 10]] == "triton")].T
     if not columns.shape[1]:
-        hint = "fix fewer settings, or name another --dialect"
-        raise InputError([Problem(f"nothing that {dialect.id} builds has the settings asked for", hint=hint)])
+        raise InputError([_nothing_left(drafter, dialect, pins)])
     pages = np.array([64 if name in ("trtllm_mla", "trtllm_mha") else 1 for name in backends], dtype=np.int64)
     return CandidateTable(
         tp_size=columns[0].copy(),
@@ -194,6 +193,18 @@ def tree_topk(drafter: DrafterProfile, dialect: Dialect, budget: int) -> tuple[i
     if dialect.tree is TreeForm.BUDGET and dialect.full_tree(budget=budget, block_size=drafter.block_size):
         return (dialect.derived_topk(budget=budget, block_size=drafter.block_size),)
     return TREE_TOPK if dialect.tree is TreeForm.WIDTH else ()
+
+
+def _nothing_left(drafter: DrafterProfile | None, dialect: Dialect, pins: Pins) -> Problem:
+    """Why no candidate has the settings asked for, where one of them alone says it."""
+    form = pins.speculation
+    if drafter is None and form not in (None, Speculation.OFF):
+        return Problem(f"{form.value}: there is no drafter", field="--speculation", hint="name one with --drafter")
+    if form is Speculation.TREE and not dialect.has_tree:
+        message = f"tree: {dialect.id} has no tree for this drafter; no SGLang release up to 0.5.23 has one"
+        return Problem(message, field="--speculation", hint="name a build that has with --dialect, without a release")
+    hint = "fix fewer settings, or name another --dialect"
+    return Problem(f"nothing that {dialect.id} builds has the settings asked for", hint=hint)
 
 
 def _drafts(drafter: DrafterProfile | None, dialect: Dialect, pins: Pins) -> list[tuple[int, int, int]]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from diagnose.strategies import consequences, noise_lines, prefixes
+from tests.diagnose.strategies import consequences, noise_lines, prefixes
 from planner.diagnose import Diagnoser, Diagnosis, diagnose_lines, diagnose_stream
 from planner.diagnose.catalogue import causes
 from planner.errors import InputError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from docs_pages import ROOT
+from tests.docs.docs_pages import ROOT
 from packaging.requirements import Requirement
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from docs_pages import OWN_PAGES, PAGES, ROOT, Command, blocks, commands, matches, page_name, run_command
+from tests.docs.docs_pages import OWN_PAGES, PAGES, ROOT, Command, blocks, commands, matches, page_name, run_command
 
 from planner.cli import cli
 

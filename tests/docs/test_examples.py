@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from docs_pages import ROOT
+from tests.docs.docs_pages import ROOT
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from docs_pages import ROOT, matches, run_command
+from tests.docs.docs_pages import ROOT, matches, run_command
 
 import planner
 from benchmarks.plan_table import plan_row

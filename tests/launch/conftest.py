@@ -11,9 +11,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from launch_kit import FAST, standins_of
-from standin import Truth
-from standin_site import make_site
+from tests.launch.launch_kit import FAST, standins_of
+from tests.launch.standin import Truth
+from tests.launch.standin_site import make_site
 
 from planner.domain import Candidate, Speculation
 from planner.launch.gate import TimeLimits

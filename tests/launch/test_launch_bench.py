@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from launch_fakes import on_path, put_command
-from launch_kit import FAST, standins_of
-from standin import Truth
+from tests.launch.launch_fakes import on_path, put_command
+from tests.launch.launch_kit import FAST, standins_of
+from tests.launch.standin import Truth
 
 from planner.diagnose import DecodePoint
 from planner.launch.bench import BenchPlan, matrix
@@ -51,7 +51,7 @@ def test_matrix_is_measured(launch_it: Callable[..., LaunchReport], tmp_path: Pa
 
 def test_old_client_name(tmp_path: Path) -> None:
     """0.5.12.post1 has the client under its old name only."""
-    from standin_site import make_site
+    from tests.launch.standin_site import make_site
 
     from planner.launch.host import LocalHost
     from planner.launch.preflight import look

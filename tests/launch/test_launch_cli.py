@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from launch_kit import standins_of
-from standin import Truth
+from tests.launch.launch_kit import standins_of
+from tests.launch.standin import Truth
 
 from planner.cli.bench import bench
 from planner.cli.launch import launch
@@ -264,7 +264,7 @@ def test_addresses_that_are_none() -> None:
 
 
 def test_ledger_commands(tmp_path: Path) -> None:
-    from launch_kit import observation
+    from tests.launch.launch_kit import observation
 
     path = tmp_path / "l.db"
     rows = tmp_path / "rows.jsonl"

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from launch_kit import standins_of
-from standin import Truth
+from tests.launch.launch_kit import standins_of
+from tests.launch.standin import Truth
 
 from planner.domain import Observation
 from planner.launch.ledger import Ledger
@@ -169,7 +169,7 @@ def test_port_taken(make_target: Callable[..., Target], tmp_path: Path) -> None:
     """Somebody else's server on the port: refused before anything starts, and that server lives on."""
     import socket
 
-    from launch_kit import FAST
+    from tests.launch.launch_kit import FAST
 
     from planner.launch.progress import SilentUi
     from planner.launch.session import Order, Session

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from launch_kit import FAST, SHORT
-from standin import FAULTS, Truth
+from tests.launch.launch_kit import FAST, SHORT
+from tests.launch.standin import FAULTS, Truth
 
 from planner.domain import Candidate
 from planner.launch.gate import TimeLimits

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from launch_fakes import on_path, put_command
-from launch_kit import FAST
-from standin import Truth
+from tests.launch.launch_fakes import on_path, put_command
+from tests.launch.launch_kit import FAST
+from tests.launch.standin import Truth
 
 from planner.errors import InputError
 from planner.launch.forms import DockerForm, SystemdForm, deploy, unit_text
@@ -41,7 +41,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, site: Path) -> Iterat
     monkeypatch.setenv("FAKE_UNITS", str(tmp_path / "units"))
     monkeypatch.setattr("planner.launch.forms.change.STATE_EVERY_S", 0.05)
     yield folder
-    from launch_kit import standins_of
+    from tests.launch.launch_kit import standins_of
 
     for pid in standins_of(site):
         if os.getpgid(pid) == pid:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from launch_kit import observation
+from tests.launch.launch_kit import observation
 
 from planner.domain import Candidate, Outcome
 from planner.errors import InputError, MissingDataError

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from launch_fakes import on_path, put_command
-from launch_kit import FAST, standins_of
-from standin import Truth
+from tests.launch.launch_fakes import on_path, put_command
+from tests.launch.launch_kit import FAST, standins_of
+from tests.launch.standin import Truth
 
 from planner.launch.host import HostLostError, SshHost
 from planner.launch.preflight import look

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from planner.cli.isolate import isolate
 from planner.cli.sweep import sweep
-from planner.errors import InputError
+from planner.errors import InputError, MissingDataError
 from planner.launch.ledger import Ledger
 from planner.launch.session import free_port
 from tests.launch.standin_site import make_site
@@ -115,6 +115,20 @@ def test_a_killed_sweep_leaves_no_server_and_goes_on(site: Path, tmp_path: Path)
         assert len(list(opened.each())) == 2
 
 
+def test_launches_that_are_all_refused_are_bad_input_and_may_be_tried_again(site: Path, tmp_path: Path) -> None:
+    """A Python without SGLang: exit 2, and the right one goes on in the same folder."""
+    listing = listed(tmp_path / "list", free_port())
+    listing.write_text(listing.read_text().splitlines()[1] + "\n")
+    argv = ["--list", str(listing), "--hw", "cpu", "--dir", str(tmp_path / "sweep"), *MEASURE]
+    good = options(site, Truth(seed=1))
+    bad = [word.replace(str(site), str(tmp_path)) for word in good]
+    with pytest.raises(InputError, match="nothing was launched"):
+        CliRunner().invoke(sweep, [*argv, *bad], catch_exceptions=False)
+    done = CliRunner().invoke(sweep, [*argv, *good], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.output)["cost"]["n_launches"] == 1
+
+
 def test_isolate_names_the_pair(site: Path, tmp_path: Path) -> None:
     """--enable-x and --enable-y crash together; --enable-nccl-nvls rides along and is exonerated."""
     port = free_port()
@@ -130,6 +144,20 @@ def test_isolate_names_the_pair(site: Path, tmp_path: Path) -> None:
     assert report["cause"] == "cublas-exec-failed"
     assert dict(map(tuple, report["singles"]))["--enable-nccl-nvls"] == "innocent"
     assert report["cost"]["n_launches"] <= 10
+
+
+def test_a_sweep_on_a_local_ray_node(site: Path, tmp_path: Path) -> None:
+    """--ray: the launches run in a worker, journal and ledger are written here."""
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    argv = ["--list", str(listed(tmp_path / "list", free_port())), "--hw", "cpu", "--dir", str(tmp_path / "sweep")]
+    argv += ["--ledger", str(tmp_path / "runs.db"), "--ray", "local", "--max-launches", "2", *MEASURE]
+    done = CliRunner().invoke(sweep, [*argv, *options(site, Truth(seed=1))])
+    assert done.exit_code == 0, done.output
+    report = json.loads(done.stdout)
+    assert report["cost"]["n_launches"] == 2
+    with Ledger(tmp_path / "runs.db") as opened:
+        assert [one.outcome.cause for one in opened.each()] == ["ok", "ok"]
+    assert not left_of(site)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +185,13 @@ def test_bad_input_is_told_before_anything_is_made(
     with pytest.raises(InputError, match=text):
         CliRunner().invoke(sweep, argv, catch_exceptions=False)
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_ray_that_is_not_installed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    argv = ["--list", str(listed(tmp_path / "list", 1)), "--dir", str(tmp_path / "sweep"), "--ray", "local", "--quiet"]
+    with pytest.raises(MissingDataError, match="Ray is not installed"):
+        CliRunner().invoke(sweep, argv, catch_exceptions=False)
 
 
 def test_isolate_bad_input(tmp_path: Path) -> None:

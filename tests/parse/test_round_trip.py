@@ -7,8 +7,8 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parse_inputs import mutated, seeds
-from rendering import RENDERERS, Rendered, commands
+from tests.parse.parse_inputs import mutated, seeds
+from tests.parse.rendering import RENDERERS, Rendered, commands
 
 from planner.errors import InputError
 from planner.parse import ParsedFile, parse_text

@@ -28,7 +28,7 @@ def server_python() -> str:
 
 
 def _make(python: str, name: str, *options: str) -> Path:
-    from answers import pairs
+    from tests.server.answers import pairs
 
     order = json.dumps(pairs())
     script = (HERE / "make_tiny.py").read_text()
