@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from planner.domain import Finding, Fix, Level, Limit
 from planner.review.limits import limit_findings
-from planner.rules import RULES
 from planner.rules.base import Hit, Place, Rule, level_of
 from planner.rules.context import RuleContext
+from planner.rules.index import rules_for
 
 __all__ = ["in_order", "judge"]
 
@@ -37,7 +37,7 @@ def judge(
     skipped: list[str] = []
     for index, (context, start) in enumerate(zip(contexts, starts, strict=True)):
         mine: list[Finding] = []
-        for rule in RULES:
+        for rule in rules_for(context):
             if rule.per_file and (index or not first):
                 continue
             if rule.code == _ALONE and any(finding.level is Level.ERROR for finding in mine):

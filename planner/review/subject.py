@@ -7,6 +7,7 @@ from pathlib import Path
 
 from planner._record import record
 from planner.data import load_drafter, load_hardware, load_model, packaged_ids
+from planner.data.files import read_text
 from planner.domain import DrafterProfile, HardwareProfile, ModelProfile
 from planner.engine.dialects import get_dialect
 from planner.errors import InputError, Problem
@@ -99,13 +100,20 @@ def _model(model: str | Path | ModelProfile) -> tuple[ModelProfile | None, Model
 
 
 @cache
-def _packaged_models() -> dict[str, ModelProfile]:
-    profiles = [load_model(name) for name in packaged_ids("model")]
+def _packaged_models(ids: tuple[str, ...]) -> dict[str, ModelProfile]:
+    profiles = [load_model(name) for name in ids]
     return {key.lower(): profile for profile in profiles for key in (profile.id, profile.model_path, *profile.aliases)}
 
 
 def profile_for_path(path: str) -> ModelProfile | None:
     """The packaged profile of a ``--model-path``; no file outside the package is looked at."""
-    known = _packaged_models()
     whole = path.strip().rstrip("/").lower()
-    return known.get(whole) or known.get(whole.rsplit("/", 1)[-1])
+    last = whole.rsplit("/", 1)[-1]
+    # A profile that does not hold the name anywhere need not be built.
+    known = _packaged_models(tuple(name for name, text in _packaged_texts() if last in text))
+    return known.get(whole) or known.get(last)
+
+
+@cache
+def _packaged_texts() -> tuple[tuple[str, str], ...]:
+    return tuple((name, read_text(f"models/{name}.toml").lower()) for name in packaged_ids("model"))

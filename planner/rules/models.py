@@ -110,18 +110,29 @@ _FORM_OF_DTYPE = {
 
 
 @cache
-def _tables() -> tuple[list[tuple[str, dict[str, Any]]], list[tuple[str, dict[str, Any]]]]:
-    """Rows of families and of checkpoints with their patterns, which are compiled only as far as they are tried."""
-    data = tomllib.loads(read_text("rules/models.toml"))
-    known = set(ModelFacts.__dataclass_fields__)
-    for row in data["family"] + data["checkpoint"]:
-        if strange := row.keys() - known - {"match", "fp8"}:
-            raise ValueError(f"rules/models.toml: unknown keys {sorted(strange)}")
-    compiled = [
-        [(row["match"], {k: v for k, v in row.items() if k != "match"}) for row in data[part]]
-        for part in ("family", "checkpoint")
-    ]
-    return compiled[0], compiled[1]
+def rows_of(part: str) -> tuple[tuple[str, str], ...]:
+    """Pattern and TOML text of each row of a part, ``family`` or ``checkpoint``: a launch names one model, so the rows
+    that do not match are not read further."""
+    found = []
+    for text in re.split(r"^(?=\[\[)", read_text("rules/models.toml"), flags=re.MULTILINE)[1:]:
+        match = re.search(r"^match = '([^']*)'$", text, re.MULTILINE)
+        if match is None:
+            raise ValueError(f"rules/models.toml: a row without match = '...': {text[:60]!r}")
+        if text.startswith(f"[[{part}]]"):
+            found.append((match[1], text))
+    return tuple(found)
+
+
+def read_row(text: str) -> dict[str, Any]:
+    """Facts of one row.
+
+    Raises:
+        ValueError: a key that is no fact.
+    """
+    ((row,),) = tomllib.loads(text).values()
+    if strange := row.keys() - ModelFacts.__dataclass_fields__.keys() - {"match", "fp8"}:
+        raise ValueError(f"rules/models.toml: unknown keys {sorted(strange)}")
+    return {key: value for key, value in row.items() if key != "match"}
 
 
 def weight_form(name: str) -> WeightForm | None:
@@ -133,15 +144,15 @@ def weight_form(name: str) -> WeightForm | None:
 @cache
 def facts_of_name(name: str) -> ModelFacts | None:
     """Facts of the model whose path or id is ``name``; None for a name that no row matches."""
-    families, checkpoints = _tables()
     plain = re.split(r"[,;(]| \+ | with ", name)[0].strip().rstrip("/").replace(" ", "-")
     parts = [part for part in plain.split("/") if part]
     short = "/".join(parts[-2:]).lower()
-    row = next((dict(row) for pattern, row in families if re.search(pattern, short)), None)
+    row = next((read_row(text) for pattern, text in rows_of("family") if re.search(pattern, short)), None)
     if row is None:
         return None
-    for pattern, extra in checkpoints:
+    for pattern, text in rows_of("checkpoint"):
         if re.search(pattern, short):
+            extra = read_row(text)
             row |= {key: value for key, value in extra.items() if key != "source"}
             row["source"] = f"{row['source']}; {extra['source']}"
     native = row.get("native")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from functools import cache
 
-from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from planner._record import record
@@ -75,6 +74,8 @@ def _ordered() -> tuple[tuple[str, str], ...]:
 
 @cache
 def _contained(specifier: str) -> frozenset[str]:
+    from packaging.specifiers import SpecifierSet
+
     parsed = SpecifierSet(specifier)
     names = {name for name, _ in _ordered()} | _extra
     return frozenset(name for name in names if parsed.contains(name, prereleases=True))

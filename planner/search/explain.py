@@ -40,7 +40,8 @@ def off_cell(solved: Solved, choice: Cell) -> Cell | None:
 def alternatives(solved: Solved, choice: Cell) -> list[Alternative]:
     """The best allowed candidate of each kind other than the choice's, best first, ties marked.
 
-    Kinds: speculation off, chain, tree; and, within the choice's kind, another layout, graphs off.
+    Kinds: speculation off, chain, tree; and, within the choice's kind, another layout, graphs off
+    (or on, where the choice runs without).
     """
     table, rate = solved.table, solved.scores.tok_per_s
     tied = set(tied_rows(solved.rank, solved.allowed).tolist())
@@ -77,7 +78,10 @@ def alternatives(solved: Solved, choice: Cell) -> list[Alternative]:
             (table.tp_size == past.tp_size) & (table.ep_size == past.ep_size) & (table.replicas == past.replicas)
         )
         add("layout of the evidence", in_layout & ~same_layout)
-    add("graphs off", ~table.cuda_graph if bool(table.cuda_graph[choice.row]) else table.cuda_graph)
+    if table.cuda_graph[choice.row]:
+        add("graphs off", ~table.cuda_graph)
+    else:
+        add("graphs on", table.cuda_graph)
     return sorted(found, key=lambda other: -float(rate[other.cell.row]))
 
 
