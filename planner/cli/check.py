@@ -19,7 +19,7 @@ __all__ = ["WordsAfterDashes", "check", "subject_options"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _PLUGIN_SEARCH = "pydantic.plugin._loader"
-_GC_THRESHOLD = 50_000
+_GC_THRESHOLD = 250_000
 """New objects before the interpreter looks for cycles. A check of one file makes fewer; a tree of files is still kept
 in bounds."""
 LEVELS = ("error", "warning", "note", "never")
@@ -176,9 +176,12 @@ def gather(
     from planner.parse import parse_text
     from planner.review import check_files, check_server, check_words, review_file
     from planner.review.checking import merge
-    from planner.review.predicting import figures_of
 
-    predict = figures_of if with_figures else None
+    predict = None
+    if with_figures:
+        from planner.review.predicting import figures_of
+
+        predict = figures_of
     parts: list[Report] = []
     paths = [name for name in files if name != "-"]
     if paths:

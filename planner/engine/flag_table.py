@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
@@ -50,6 +50,10 @@ class FlagType(StrEnum):
     NULLABLE_STR = "nullable_str"
 
 
+_KINDS = {one.value: one for one in FlagKind}
+_TYPES = {one.value: one for one in FlagType}
+
+
 @record(kw_only=True)
 class FlagSpec:
     """One argument of the parser. A table has some five hundred: no validator stands between them and a command."""
@@ -72,18 +76,20 @@ class FlagSpec:
         """Inverse of :meth:`to_row`.
 
         Raises:
-            KeyError, TypeError: a key is missing or unknown.
-            ValueError: an unknown kind or type.
+            KeyError, TypeError: a key is missing or unknown, or an unknown kind or type.
         """
-        values = dict(row)
-        values |= {
-            "names": tuple(row["names"]),
-            "kind": FlagKind(row["kind"]),
-            "type": FlagType(row["type"]),
-        }
+        if strange := row.keys() - cls.__dataclass_fields__.keys():
+            raise TypeError(f"unknown keys {sorted(strange)}")
+        # A table has some five hundred of them, so the values are put in place without the checks of a call.
+        flag = cls.__new__(cls)
+        flag.__dict__.update(_DEFAULTS)
+        flag.__dict__.update(row)
+        flag.__dict__.update(
+            names=tuple(row["names"]), dest=row["dest"], kind=_KINDS[row["kind"]], type=_TYPES[row["type"]]
+        )
         if row.get("choices") is not None:
-            values["choices"] = tuple(row["choices"])
-        return cls(**values)
+            flag.__dict__["choices"] = tuple(row["choices"])
+        return flag
 
     def to_row(self) -> dict[str, Any]:
         """JSON form without the values that are at their default."""
@@ -97,6 +103,9 @@ class FlagSpec:
     def replace(self, **changes: Any) -> Self:
         """A copy with ``changes``."""
         return replace(self, **changes)
+
+
+_DEFAULTS = {one.name: one.default for one in fields(FlagSpec) if one.default is not MISSING}
 
 
 @record(kw_only=True)

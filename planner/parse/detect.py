@@ -31,23 +31,20 @@ ALIASES = {
     "argv": Form.ARGV,
 }
 """Names by which a form can be asked for."""
+# Patterns stay text until a text asks for them: most files say their form by the first ending.
 _ENDINGS = (
-    (re.compile(r"\.(?:sh|bash|zsh|ksh|sbatch|slurm|srun|env\.sh)(?:\.txt)?$"), Form.SHELL),
-    (re.compile(r"\.(?:service|socket)$|\.service\.d/[^/]+\.conf$"), Form.SYSTEMD),
-    (re.compile(r"(?:^|/)(?:[\w.-]*\.)?(?:Dockerfile|Containerfile|dockerfile)(?:\.[\w.-]+)?$"), Form.DOCKERFILE),
-    (re.compile(r"(?:^|/)(?:docker-)?compose[\w.-]*\.ya?ml$"), Form.COMPOSE),
-    (re.compile(r"\.ya?ml$"), Form.RECIPE),
-    (re.compile(r"\.pyw?$"), Form.PYTHON),
-    (re.compile(r"\.json$"), Form.JSON),
+    (r"\.(?:sh|bash|zsh|ksh|sbatch|slurm|srun|env\.sh)(?:\.txt)?$", Form.SHELL),
+    (r"\.(?:service|socket)$|\.service\.d/[^/]+\.conf$", Form.SYSTEMD),
+    (r"(?:^|/)(?:[\w.-]*\.)?(?:Dockerfile|Containerfile|dockerfile)(?:\.[\w.-]+)?$", Form.DOCKERFILE),
+    (r"(?:^|/)(?:docker-)?compose[\w.-]*\.ya?ml$", Form.COMPOSE),
+    (r"\.ya?ml$", Form.RECIPE),
+    (r"\.pyw?$", Form.PYTHON),
+    (r"\.json$", Form.JSON),
 )
-_TEMPLATE = re.compile(r"\{\{-?\s*(?:\.|\$|if\b|range\b|with\b|include\b|define\b|end\b|template\b|toYaml\b|-?\s*/\*)")
-_YAML_LINE = re.compile(r"""^[ ]*(?:-[ ]+)?["']?[\w./-]+["']?[ ]*:(?:[ ]|$)""", re.MULTILINE)
-_COMMAND_WORD = re.compile(
-    r"^\s*(?:\w+=\S*\s+)*(?:exec |nohup |sudo )?(?:python|sglang |docker |podman |srun |numactl )", re.MULTILINE
-)
-_PYTHON_LINE = re.compile(
-    r"^(?:from [\w.]+ import |import [\w.]+(?: as \w+)?$|def \w+\(|class \w+|\w+ = \w+[\w.]*\()", re.MULTILINE
-)
+_TEMPLATE = r"\{\{-?\s*(?:\.|\$|if\b|range\b|with\b|include\b|define\b|end\b|template\b|toYaml\b|-?\s*/\*)"
+_YAML_LINE = r"""(?m)^[ ]*(?:-[ ]+)?["']?[\w./-]+["']?[ ]*:(?:[ ]|$)"""
+_COMMAND_WORD = r"(?m)^\s*(?:\w+=\S*\s+)*(?:exec |nohup |sudo )?(?:python|sglang |docker |podman |srun |numactl )"
+_PYTHON_LINE = r"(?m)^(?:from [\w.]+ import |import [\w.]+(?: as \w+)?$|def \w+\(|class \w+|\w+ = \w+[\w.]*\()"
 
 
 def form_named(name: str) -> Form | None:
@@ -57,13 +54,13 @@ def form_named(name: str) -> Form | None:
 
 def is_template(text: str) -> bool:
     """Whether a text is a Helm template, which is no YAML before it is rendered."""
-    return _TEMPLATE.search(text) is not None
+    return re.search(_TEMPLATE, text) is not None
 
 
 def form_of(name: str, text: str) -> Form | None:
     """The form of a file, or None when nothing says it."""
     for ending, form in _ENDINGS:
-        if ending.search(name):
+        if re.search(ending, name):
             return _yaml_form(text) if form is Form.RECIPE else form
     head = text[:20_000]
     first = head.lstrip("\ufeff \t\r\n")
@@ -75,10 +72,10 @@ def form_of(name: str, text: str) -> Form | None:
         return Form.DOCKERFILE
     if first[:1] in ("{", "[") and '"' in first[:200] and not re.match(r"\[\[?\s+", first):
         return Form.JSON
-    if _PYTHON_LINE.search(head) and not _COMMAND_WORD.search(head):
+    if re.search(_PYTHON_LINE, head) and not re.search(_COMMAND_WORD, head):
         return Form.PYTHON
     line = next((line for line in first.split("\n") if line.strip() and not line.lstrip().startswith("#")), "")
-    if line.strip() == "---" or (_YAML_LINE.match(line) and not _COMMAND_WORD.match(line)):
+    if line.strip() == "---" or (re.match(_YAML_LINE, line) and not re.match(_COMMAND_WORD, line)):
         return _yaml_form(text)
     if line.lstrip().startswith("--") and not re.search(r"^\s*--- ", line):
         return Form.ARGV

@@ -25,10 +25,9 @@ __all__ = [
 
 MENTION = re.compile(r"sglang|launch_server|\bsgl\b")
 """A text without this holds no launch."""
-_COMMAND_LINE = re.compile(
-    r"^[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*(?:\$|[\w./-]*(?:python|sglang|exec|nohup|sudo|env|bash|sh|docker|podman|srun|"
-    r"mpirun|numactl|cd|export|set|ssh|kubectl|source|timeout|if|for))[\w.{}]*\b[^\n]*",
-    re.MULTILINE,
+_COMMAND_LINE = (
+    r"(?m)^[ \t]*(?:[A-Za-z_]\w*=\S*[ \t]+)*(?:\$|[\w./-]*(?:python|sglang|exec|nohup|sudo|env|bash|sh|docker|podman|"
+    r"srun|mpirun|numactl|cd|export|set|ssh|kubectl|source|timeout|if|for))[\w.{}]*\b[^\n]*"
 )
 """A line that begins as a command does."""
 ENGINE_VARIABLE = re.compile(
@@ -38,12 +37,12 @@ ENGINE_VARIABLE = re.compile(
 """Variables that the engine or its libraries read: reported also when the script forgets to export them."""
 _MOST_LAUNCHES = 400
 _ROLE_WORDS = (
-    (re.compile(r"prefill", re.IGNORECASE), Role.PREFILL),
-    (re.compile(r"decode", re.IGNORECASE), Role.DECODE),
-    (re.compile(r"\bdraft(?:er|[-_]?server)?\b", re.IGNORECASE), Role.DRAFT),
-    (re.compile(r"router|\bmini_?lb\b", re.IGNORECASE), Role.ROUTER),
-    (re.compile(r"\bencode(?:r)?\b", re.IGNORECASE), Role.ENCODE),
-    (re.compile(r"\bagg(?:regated)?\b", re.IGNORECASE), Role.AGGREGATED),
+    (r"(?i)prefill", Role.PREFILL),
+    (r"(?i)decode", Role.DECODE),
+    (r"(?i)\bdraft(?:er|[-_]?server)?\b", Role.DRAFT),
+    (r"(?i)router|\bmini_?lb\b", Role.ROUTER),
+    (r"(?i)\bencode(?:r)?\b", Role.ENCODE),
+    (r"(?i)\bagg(?:regated)?\b", Role.AGGREGATED),
 )
 
 
@@ -52,7 +51,7 @@ def role_of(name: str | None) -> Role | None:
     if not name:
         return None
     words = name.replace("_", "-")
-    found = {role for pattern, role in _ROLE_WORDS if pattern.search(words)}
+    found = {role for pattern, role in _ROLE_WORDS if re.search(pattern, words)}
     found.discard(Role.AGGREGATED) if len(found) > 1 else None
     return found.pop() if len(found) == 1 else None
 
@@ -112,7 +111,7 @@ class DraftNote:
     start: int
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Draft:
     """A launch before its tokens are made."""
 
@@ -142,7 +141,7 @@ class Draft:
 RunScript = Callable[["Mapped", "Setting", "Collector", int], None]
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class Collector:
     """Gathers drafts and problems of one file."""
 
@@ -172,7 +171,7 @@ class Collector:
 
     def guess(self, script: Mapped, setting: Setting, depth: int) -> None:
         """Reads text that looks like a command but may be prose."""
-        if _COMMAND_LINE.search(script.text) is not None:
+        if re.search(_COMMAND_LINE, script.text) is not None:
             self.quiet += 1
             try:
                 self.script(script, setting, depth)

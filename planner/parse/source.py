@@ -111,7 +111,7 @@ class Field:
         return HOLE_MANY in self.chars.text
 
 
-@dataclass(slots=True)
+@dataclass(repr=False)
 class Document:
     """The text of a file and its line table."""
 

@@ -26,7 +26,7 @@ def is_engine_variable(name: str) -> bool:
     return ENGINE_VARIABLE.fullmatch(name) is not None
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False, repr=False)
 class State:
     """One path: what is assigned, what was assumed to get here."""
 

@@ -34,7 +34,7 @@ class Scope(Protocol):
         """Keeps a value, for ``${X:=default}``."""
 
 
-@dataclass(slots=True)
+@dataclass(repr=False)
 class _Building:
     """The fields of one word while it is read."""
 

@@ -15,7 +15,6 @@ from planner.errors import Problem
 from planner.parse import Launcher, ParsedFile, ParsedLaunch, Skipped, parse_argv, parse_paths, parse_text
 from planner.review.context import build_contexts
 from planner.review.judge import in_order, judge
-from planner.review.server import context_of_server
 from planner.review.subject import Subject, load_subject
 from planner.review.suppress import Settings, set_aside
 from planner.rules.base import Place
@@ -144,6 +143,8 @@ def check_server(info: Mapping[str, Any], *, name: str, subject: Subject, limits
     Raises:
         InputError: the answer does not hold the arguments of a server.
     """
+    from planner.review.server import context_of_server
+
     context = context_of_server(info, name=name, subject=subject)
     findings, skipped = judge([context], [Place(1, 1)], file=name, limits=limits)
     launch = _launch_report(context, None, name, None)

@@ -109,8 +109,9 @@ def profile_for_path(path: str) -> ModelProfile | None:
     """The packaged profile of a ``--model-path``; no file outside the package is looked at."""
     whole = path.strip().rstrip("/").lower()
     last = whole.rsplit("/", 1)[-1]
-    # A profile that does not hold the name anywhere need not be built.
-    known = _packaged_models(tuple(name for name, text in _packaged_texts() if last in text))
+    # A profile whose file does not hold the name as a string need not be built.
+    names = (f'"{whole}"', f'"{last}"')
+    known = _packaged_models(tuple(id_ for id_, text in _packaged_texts() if any(name in text for name in names)))
     return known.get(whole) or known.get(last)
 
 

@@ -12,17 +12,17 @@ from planner.data.engine.store import read_release_dates
 
 __all__ = ["UNSTATED", "VersionSpan", "span_of"]
 
-_RELEASE = re.compile(r"(?<![\d.])v?(0\.\d+\.\d+(?:\.?post\d+|rc\d+)?)(?![\d.]*\d)", re.IGNORECASE)
-_NEGATED = re.compile(
-    r"\b(?:not|before|fixed in|flashinfer)\s+v?0\.\d+\.\d+(?:\.?post\d+)?"
+# Patterns stay text until a version is stated: compiling them costs more than most reviews need.
+_RELEASE = r"(?i)(?<![\d.])v?(0\.\d+\.\d+(?:\.?post\d+|rc\d+)?)(?![\d.]*\d)"
+_NEGATED = (
+    r"(?i)\b(?:not|before|fixed in|flashinfer)\s+v?0\.\d+\.\d+(?:\.?post\d+)?"
     r"|v?0\.\d+\.\d+(?:\.?post\d+)?\s+(?:works|ok|is fine)"
-    r"|(?<!\d)0\.0\.0\S*",
-    re.IGNORECASE,
+    r"|(?<!\d)0\.0\.0\S*"
 )
-_DAY = re.compile(r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])(?!\d)")
-_MONTH = re.compile(r"(?<!\d)(20\d\d)-(0[1-9]|1[0-2])(?![\d-])")
-_NAMED = re.compile(r"\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(20\d\d)\b", re.IGNORECASE)
-_YEAR = re.compile(r"(?<![\d.])(20\d\d)(?!\d)")
+_DAY = r"(?<!\d)(20\d\d)-?(0[1-9]|1[0-2])-?(0[1-9]|[12]\d|3[01])(?!\d)"
+_MONTH = r"(?<!\d)(20\d\d)-(0[1-9]|1[0-2])(?![\d-])"
+_NAMED = r"(?i)\b(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?\s+(20\d\d)\b"
+_YEAR = r"(?<![\d.])(20\d\d)(?!\d)"
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -90,8 +90,8 @@ def span_of(text: str | None) -> VersionSpan:
     if text is None or not text.strip():
         return UNSTATED
     asked = text.strip()
-    bare = _NEGATED.sub(" ", asked)
-    named = [_canonical(found) for found in _RELEASE.findall(bare)]
+    bare = re.sub(_NEGATED, " ", asked)
+    named = [_canonical(found) for found in re.findall(_RELEASE, bare)]
     if len(named) >= 2 and re.search(r"\d\s*(?:-|to|\.\.)\s*v?0\.", bare):
         low, high = Version(named[0]), Version(named[1])
         return VersionSpan(asked, tuple(name for name, _ in _ordered() if low <= Version(name) <= high))
@@ -106,15 +106,15 @@ def span_of(text: str | None) -> VersionSpan:
         base = Version(named[0])
         family = tuple(name for name, _ in _ordered() if Version(name).release == base.release)
         return VersionSpan(asked, family or (named[0],))
-    if (day := _DAY.search(bare)) is not None:
+    if (day := re.search(_DAY, bare)) is not None:
         stamp = "-".join(day.groups())
         return VersionSpan(asked, _between(stamp, stamp))
-    if (month := _MONTH.search(bare)) is not None:
+    if (month := re.search(_MONTH, bare)) is not None:
         return VersionSpan(asked, _between(f"{month[1]}-{month[2]}-01", f"{month[1]}-{month[2]}-31"))
-    if (spoken := _NAMED.search(bare)) is not None:
+    if (spoken := re.search(_NAMED, bare)) is not None:
         number = _MONTHS.index(spoken[1].lower()[:3]) + 1
         return VersionSpan(asked, _between(f"{spoken[2]}-{number:02d}-01", f"{spoken[2]}-{number:02d}-31"))
-    if (year := _YEAR.search(bare)) is not None:
+    if (year := re.search(_YEAR, bare)) is not None:
         first, last = ("04", "09") if "mid" in bare else ("01", "12")
         return VersionSpan(asked, _between(f"{year[1]}-{first}-01", f"{year[1]}-{last}-31"))
     return VersionSpan(asked, ())

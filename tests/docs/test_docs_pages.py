@@ -80,7 +80,7 @@ def test_readme_has_the_commands_of_one_line_each_that_set_everything_up():
     lines = [line.removeprefix("$ ") for line in setup.lines if line.strip()]
     assert len(lines) == 2
     assert lines[0].endswith("plan-config --hw b300 --target-c 64")
-    assert lines[1].endswith("pytest")
+    assert lines[1].endswith("pytest -n auto")
     assert lines[1] in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
 
 

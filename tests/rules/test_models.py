@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
+
 import pytest
 
-from planner.data import load_model
-from planner.rules.models import WeightForm, facts_of_name, facts_of_profile, weight_form
+from planner.data import load_model, packaged_ids
+from planner.data.files import read_text
+from planner.review.subject import profile_for_path
+from planner.rules.models import WeightForm, facts_of_name, facts_of_profile, read_row, rows_of, weight_form
 
 
 @pytest.mark.parametrize(
@@ -52,3 +56,20 @@ def test_profile_facts_agree_with_the_table() -> None:
 def test_weight_form_is_told_only_by_the_name() -> None:
     assert weight_form("zai-org/GLM-4.7") is None
     assert weight_form("x/y-AWQ") is WeightForm.INT4
+
+
+def test_rows_read_one_by_one_are_the_file() -> None:
+    """Rows are cut from the text and read alone: none may be lost, and each must hold facts only."""
+    whole = tomllib.loads(read_text("rules/models.toml"))
+    for part in ("family", "checkpoint"):
+        alone = [read_row(text) | {"match": pattern} for pattern, text in rows_of(part)]
+        assert alone == whole[part]
+
+
+@pytest.mark.parametrize("id_", packaged_ids("model"))
+def test_a_packaged_profile_is_found_by_every_name(id_: str) -> None:
+    """Files are passed over by their text: each name of a profile must lead to it."""
+    profile = load_model(id_)
+    for name in (profile.id, profile.model_path, *profile.aliases):
+        assert profile_for_path(name) == profile
+        assert profile_for_path(f"/models/{name.rsplit('/', 1)[-1].upper()}/") == profile
