@@ -127,6 +127,11 @@ class RuleContext:
             return next((given.place for given in reversed(self.flags) if given.flag == name), None)
         return next((given.place for given in reversed(self.flags) if given.field == name), None)
 
+    @property
+    def alone(self) -> bool:
+        """No other launch stands in the file."""
+        return len(self.siblings) <= 1
+
     def role_pairs(self) -> tuple[tuple[RuleContext, RuleContext], ...]:
         """Prefill and decode launches of the file, each with each."""
         prefill = [one for one in self.siblings if one.serves("prefill")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.data import load_limits
 from planner.domain import (
     Candidate,
     Launch,
@@ -145,6 +146,10 @@ def _grounds(subject: Subject, solved: Solved) -> Grounds:
         assumptions.append("FP8 KV cache: its effect on answers is not modelled")
     if subject.n_gpus != subject.hardware.n_gpus:
         assumptions.append(f"{subject.n_gpus} of {subject.hardware.n_gpus} GPUs")
+    built_in = {limit.id: limit for limit in load_limits()}
+    replaced = [limit.id for limit in subject.limits if built_in.get(limit.id, limit) != limit]
+    if replaced:
+        assumptions.append(f"built-in limits replaced by --limits: {', '.join(replaced)}")
     return Grounds(
         versions=Versions(
             planner=__version__,
