@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["WordsAfterDashes", "check", "subject_options"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
-_PLUGIN_SEARCH = "pydantic.plugin._loader"
 _GC_THRESHOLD = 250_000
 """New objects before the interpreter looks for cycles. A check of one file makes fewer; a tree of files is still kept
 in bounds."""
@@ -121,24 +120,11 @@ def check(
 
 
 def _start_lightly() -> None:
-    """Leaves out what a review does not use and what would be a quarter of its time.
-
-    Before pydantic builds its first model it imports :mod:`importlib.metadata` to look through every installed
-    distribution for plugins. No value here has a plugin, so an empty search stands in for it; where pydantic has
-    already searched, or keeps its search elsewhere, this changes nothing.
-    """
-    sys.modules.setdefault(_PLUGIN_SEARCH, _NoPlugins(_PLUGIN_SEARCH))
+    """Leaves out what a review does not use: pydantic's search for plugins (its own switch; no value here has one), and
+    looking for cycles while one file is read."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if gc.isenabled():
         gc.set_threshold(max(_GC_THRESHOLD, gc.get_threshold()[0]))
-
-
-class _NoPlugins(ModuleType):
-    """Stands in for pydantic's search for plugins."""
-
-    @staticmethod
-    def get_plugins() -> tuple[()]:
-        """No plugin."""
-        return ()
 
 
 def load_given(given: Mapping[str, Any], settings: Settings) -> tuple[Subject, tuple[Limit, ...], str | None]:

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.diagnose.strategies import consequences, noise_lines, prefixes
 from planner.diagnose import Diagnoser, Diagnosis, diagnose_lines, diagnose_stream
 from planner.diagnose.catalogue import causes
 from planner.errors import InputError
+from tests.diagnose.strategies import consequences, noise_lines, prefixes
 
 CASES: list[dict[str, Any]] = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding="utf-8"))["case"]
 SYMPTOMS = {"garbage-output", "accept-len-1", "throttled-max-running", "healthy", "unknown", "kv-pool-too-small"}

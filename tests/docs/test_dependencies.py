@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import tomllib
 
-from tests.docs.docs_pages import ROOT
 from packaging.requirements import Requirement
+
+from tests.docs.docs_pages import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PAGE = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")

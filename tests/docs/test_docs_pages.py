@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.docs.docs_pages import OWN_PAGES, PAGES, ROOT, Command, blocks, commands, matches, page_name, run_command
 
 from planner.cli import cli
+from tests.docs.docs_pages import OWN_PAGES, PAGES, ROOT, Command, blocks, commands, matches, page_name, run_command
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PYTHON_PAGES = [page for page in PAGES if any(block.language == "python" for block in blocks(page))]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.docs.docs_pages import ROOT
 
 SCRIPTS = sorted((ROOT / "examples").glob("*.py"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import pytest
-from tests.docs.docs_pages import ROOT, matches, run_command
 
 import planner
 from benchmarks.plan_table import plan_row
@@ -13,6 +12,7 @@ from benchmarks.refresh_docs import between, command_table, page_list, reproduct
 from planner.data import load_limits
 from planner.domain import Candidate, Plan
 from planner.domain.limit import QUANTITIES
+from tests.docs.docs_pages import ROOT, matches, run_command
 
 DOCS = ROOT / "docs"
 

@@ -11,16 +11,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from tests.launch.launch_kit import FAST, standins_of
-from tests.launch.standin import Truth
-from tests.launch.standin_site import make_site
-
 from planner.domain import Candidate, Speculation
 from planner.launch.gate import TimeLimits
 from planner.launch.progress import SilentUi
 from planner.launch.session import Order, Session, Then, free_port
 from planner.launch.target import Target, target_from_argv
 from planner.launch.verdict import LaunchReport
+from tests.launch.launch_kit import FAST, standins_of
+from tests.launch.standin import Truth
+from tests.launch.standin_site import make_site
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.launch.launch_fakes import on_path, put_command
-from tests.launch.launch_kit import FAST, standins_of
-from tests.launch.standin import Truth
 
 from planner.diagnose import DecodePoint
 from planner.launch.bench import BenchPlan, matrix
@@ -22,6 +19,9 @@ from planner.launch.measures import bench_measure, soak_measure
 from planner.launch.metrics import accept_len_between, parse_metrics
 from planner.launch.records import Identity
 from planner.launch.verdict import LaunchReport, Stage
+from tests.launch.launch_fakes import on_path, put_command
+from tests.launch.launch_kit import FAST, standins_of
+from tests.launch.standin import Truth
 
 SMALL = BenchPlan(cells=matrix([1, 4], [64], 48), budget_s=12.0, max_repeats=5, prompts_per_client=3, tight_frac=0.2)
 
@@ -51,10 +51,9 @@ def test_matrix_is_measured(launch_it: Callable[..., LaunchReport], tmp_path: Pa
 
 def test_old_client_name(tmp_path: Path) -> None:
     """0.5.12.post1 has the client under its old name only."""
-    from tests.launch.standin_site import make_site
-
     from planner.launch.host import LocalHost
     from planner.launch.preflight import look
+    from tests.launch.standin_site import make_site
 
     site = make_site(tmp_path / "old", version="0.5.12.post1", new_client=False)
     modules = look(LocalHost(), sys.executable, env={"PYTHONPATH": str(site)}, parse=False)["modules"]

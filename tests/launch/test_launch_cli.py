@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from tests.launch.launch_kit import standins_of
-from tests.launch.standin import Truth
 
 from planner.cli.bench import bench
 from planner.cli.launch import launch
@@ -23,6 +21,8 @@ from planner.errors import InputError, PlannerError
 from planner.launch.ledger import Ledger
 from planner.launch.session import free_port
 from planner.launch.target import Target
+from tests.launch.launch_kit import standins_of
+from tests.launch.standin import Truth
 
 
 def run(command: object, *words: str) -> Result:

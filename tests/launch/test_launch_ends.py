@@ -14,14 +14,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.launch.launch_kit import standins_of
-from tests.launch.standin import Truth
 
 from planner.domain import Observation
 from planner.launch.ledger import Ledger
 from planner.launch.session import Then
 from planner.launch.target import Target
 from planner.launch.verdict import LaunchReport
+from tests.launch.launch_kit import standins_of
+from tests.launch.standin import Truth
 
 HERE = Path(__file__).parent
 
@@ -169,10 +169,9 @@ def test_port_taken(make_target: Callable[..., Target], tmp_path: Path) -> None:
     """Somebody else's server on the port: refused before anything starts, and that server lives on."""
     import socket
 
-    from tests.launch.launch_kit import FAST
-
     from planner.launch.progress import SilentUi
     from planner.launch.session import Order, Session
+    from tests.launch.launch_kit import FAST
 
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))

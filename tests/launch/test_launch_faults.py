@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.launch.launch_kit import FAST, SHORT
-from tests.launch.standin import FAULTS, Truth
 
 from planner.domain import Candidate
 from planner.launch.gate import TimeLimits
 from planner.launch.verdict import LaunchReport, Stage
+from tests.launch.launch_kit import FAST, SHORT
+from tests.launch.standin import FAULTS, Truth
 
 # fault -> (cause, stage, seconds within which the verdict must be there, time limits)
 CASES: dict[str, tuple[str, Stage, float, TimeLimits]] = {

@@ -14,9 +14,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.launch.launch_fakes import on_path, put_command
-from tests.launch.launch_kit import FAST
-from tests.launch.standin import Truth
 
 from planner.errors import InputError
 from planner.launch.forms import DockerForm, SystemdForm, deploy, unit_text
@@ -26,6 +23,9 @@ from planner.launch.progress import SilentUi
 from planner.launch.session import free_port
 from planner.launch.target import Target, target_from_argv
 from planner.launch.verdict import LaunchReport
+from tests.launch.launch_fakes import on_path, put_command
+from tests.launch.launch_kit import FAST
+from tests.launch.standin import Truth
 
 
 @pytest.fixture

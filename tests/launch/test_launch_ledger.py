@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.launch.launch_kit import observation
 
 from planner.domain import Candidate, Outcome
 from planner.errors import InputError, MissingDataError
@@ -19,6 +18,7 @@ from planner.launch.ledger import Filter, Ledger, LedgerBusyError
 from planner.launch.ledger.compare import compare
 from planner.launch.ledger.exchange import ExportForm, export, read_jsonl
 from planner.launch.ledger.schema import APPLICATION_ID
+from tests.launch.launch_kit import observation
 
 
 def test_round_trip(tmp_path: Path) -> None:

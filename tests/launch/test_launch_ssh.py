@@ -17,9 +17,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.launch.launch_fakes import on_path, put_command
-from tests.launch.launch_kit import FAST, standins_of
-from tests.launch.standin import Truth
 
 from planner.launch.host import HostLostError, SshHost
 from planner.launch.preflight import look
@@ -27,6 +24,9 @@ from planner.launch.progress import SilentUi
 from planner.launch.session import Order, Session, free_port
 from planner.launch.target import Target
 from planner.launch.verdict import LaunchReport
+from tests.launch.launch_fakes import on_path, put_command
+from tests.launch.launch_kit import FAST, standins_of
+from tests.launch.standin import Truth
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 

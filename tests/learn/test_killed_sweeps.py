@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -58,7 +59,9 @@ def test_kill_at_a_hundred_random_moments(tmp_path: Path) -> None:
             forks.stdin.flush()
             pid = int(forks.stdout.readline())
             time.sleep(rng.uniform(0.0, 0.5))
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                # On a quiet machine a sweep may have ended by itself.
+                os.kill(pid, signal.SIGKILL)
             assert forks.stdout.readline() == "ended\n"
             now = ended(journal)
             assert now[: len(before)] == before, "a finished trial was lost"

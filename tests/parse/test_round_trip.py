@@ -7,13 +7,13 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.parse.parse_inputs import mutated, seeds
-from tests.parse.rendering import RENDERERS, Rendered, commands
 
 from planner.errors import InputError
 from planner.parse import ParsedFile, parse_text
 from planner.parse.detect import ALIASES
 from planner.parse.edit import RemoveFlag, SetFlag, apply_edits, unified_diff
+from tests.parse.parse_inputs import mutated, seeds
+from tests.parse.rendering import RENDERERS, Rendered, commands
 
 FORMS = sorted(RENDERERS)
 VALUES = ["1", "0.85", "fp8_e4m3", "a b", "it's", '{"a": [1, "b"]}', "x=y", "$X", "a#b", "C:\\d"]
