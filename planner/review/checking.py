@@ -9,9 +9,9 @@ from typing import Any
 
 from planner._record import record
 from planner.data import load_limits
-from planner.domain import Finding, HardwareProfile, Limit, ModelProfile
+from planner.domain import Consequence, Finding, HardwareProfile, Level, Limit, ModelProfile
 from planner.domain.report import DecisionLine, LaunchReport, NotRead, Report, SetAside
-from planner.errors import Problem
+from planner.errors import InputError, Problem
 from planner.parse import Launcher, ParsedFile, ParsedLaunch, Skipped, parse_argv, parse_paths, parse_text
 from planner.review.context import build_contexts
 from planner.review.judge import in_order, judge
@@ -24,6 +24,8 @@ __all__ = ["Reviewed", "check", "check_files", "check_server", "check_words", "l
 
 Predictor = Callable[[RuleContext], "tuple[tuple[tuple[str, float], ...], str | None]"]
 """Gives predicted figures for a launch, or why there are none."""
+
+_FAILING = frozenset({Consequence.CRASH, Consequence.OOM, Consequence.HANG})
 
 
 @record()
@@ -80,7 +82,7 @@ def check(
         baseline: fingerprints of findings that are set aside.
 
     Raises:
-        InputError: an option that names nothing. Faults of the launch are in the report.
+        InputError: an option or a path that names nothing. Faults of the launch are in the report.
     """
     subject = load_subject(
         hw=hw, gpus=gpus, model=model, drafter=drafter, engine_version=engine_version, dialect=dialect
@@ -90,6 +92,9 @@ def check(
         return check_files(
             [text_or_path], subject=subject, limits=bounds, form=form, settings=settings, baseline=baseline
         )
+    if text_or_path.strip() and not any(letter.isspace() for letter in text_or_path.strip()):
+        # One word is no launch: a path, and nothing is there.
+        raise InputError([Problem("no such file or folder", file=text_or_path.strip())])
     parsed = parse_text(text_or_path, name="<text>", form=form)
     return review_file(parsed, subject=subject, limits=bounds, settings=settings, baseline=baseline).report()
 
@@ -191,7 +196,7 @@ def review_file(
         contexts=contexts,
         findings=kept,
         launches=tuple(
-            _launch_report(context, launch, parsed.name, predict)
+            _launch_report(context, launch, parsed.name, _unless_it_fails(predict, findings, launch))
             for context, launch in zip(contexts, launches, strict=True)
         ),
         set_aside=aside,
@@ -201,6 +206,20 @@ def review_file(
             for problem in parsed.problems
         ),
     )
+
+
+def _unless_it_fails(predict: Predictor | None, findings: Sequence[Finding], launch: ParsedLaunch) -> Predictor | None:
+    """No figures beside an error that says that the server does not start or does not go on."""
+    failing = [
+        finding.code
+        for finding in findings
+        if finding.level is Level.ERROR
+        and finding.consequence in _FAILING
+        and launch.span.line <= (finding.line or launch.span.line) <= launch.span.end_line
+    ]
+    if predict is None or not failing:
+        return predict
+    return lambda _: ((), f"{', '.join(dict.fromkeys(failing))}: it does not run as it stands")
 
 
 def _reason(problem: Problem) -> str:

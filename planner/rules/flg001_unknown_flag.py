@@ -9,7 +9,8 @@ Why:
     anything is loaded.
 
 Fix:
-    The nearest known flag is named; the flag is taken away only by a person, because its purpose is not known.
+    The nearest known flag is named, and written where only a slip of spelling can be meant; any other flag is taken
+    away. Both only by a person, because the purpose is not known.
 
 Known problems:
     A build with extra flags (a fork, a plugin launcher) is not known here; state its dialect or suppress the
@@ -22,7 +23,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from planner.domain import Consequence
-from planner.rules.base import Example, Hit, Rule, Status, unset
+from planner.rules.base import Example, Hit, Rule, Status, set_field, unset
 from planner.rules.context import FaultKind, RuleContext
 from planner.rules.flag_history import explained
 
@@ -45,7 +46,7 @@ def _check(ctx: RuleContext) -> Iterator[Hit]:
             f"{fault.message}{near}",
             fields=(fault.flag,),
             place=fault.place,
-            edits=(unset(fault.flag),),
+            edits=(set_field(fault.flag, fault.options[0]) if typo else unset(fault.flag),),
             safe=False,
             informs=not fault.certain or ctx.launcher == "dynamo" or (ctx.may_be_a_fork and not typo),
             suspected=len(ctx.version.releases) > 1 and not typo,

@@ -43,6 +43,26 @@ def test_words_after_two_dashes() -> None:
     assert "FLG002" in result.output
 
 
+def test_no_figures_beside_an_error_that_stops_the_server() -> None:
+    words = [
+        "--model-path",
+        "moonshotai/Kimi-K2.6",
+        "--trust-remote-code",
+        "--tp",
+        "8",
+        "--mem-fraction-static",
+        "0.85",
+    ]
+    words += ["--max-running-requests", "64", "--kv-cache-dtype", "bf16", "--enable-nccl-nvls"]
+    asked = ("--hw", "b300", "--model", "kimi-k2.6", "--format", "json", "--")
+    (runs,) = json.loads(run(check, *asked, *words).output)["launches"]
+    assert runs["predicted"]
+    assert runs["not_predicted"] is None
+    (stops,) = json.loads(run(check, *asked, *words, "--ep-size", "3").output)["launches"]
+    assert stops["predicted"] is None
+    assert "PAR003" in stops["not_predicted"]
+
+
 def test_standard_input_and_formats() -> None:
     result = run(check, "-", "--format", "json", text=BAD)
     assert json.loads(result.output)["findings"][0]["code"] == "FLG002"

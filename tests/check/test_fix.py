@@ -32,6 +32,13 @@ def errors(text: str, subject: Subject, form: str | None = None) -> list[str]:
     return [finding.code for finding in found if finding.level is Level.ERROR]
 
 
+def test_a_slip_of_spelling_is_put_right_and_its_value_kept() -> None:
+    line = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B --mem-fraction-{} 0.8\n"
+    repaired = fix(line.format("sttic"), Subject())
+    assert repaired.text == line.format("static")
+    assert not repaired.safe
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_every_bad_example(rule: Rule) -> None:
     options = rule.bad.options()

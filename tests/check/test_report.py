@@ -10,12 +10,19 @@ import pytest
 
 from planner.domain import Level
 from planner.domain.report import Report
+from planner.errors import InputError
 from planner.render.findings import FORMATS, render_report
 from planner.render.sarif import sarif
 from planner.review import check
 
 BAD = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B \\\n  --enable_metrics --port 1 --port 2\n"
 GOOD = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-8B\n"
+
+
+def test_a_path_that_is_not_there_is_not_read_as_a_launch(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nofile\.sh: no such file"):
+        check(str(tmp_path / "nofile.sh"))
+
 
 SARIF_SUBSET = {
     "type": "object",
