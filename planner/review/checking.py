@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -24,6 +25,8 @@ __all__ = ["Reviewed", "check", "check_files", "check_server", "check_words", "l
 
 Predictor = Callable[[RuleContext], "tuple[tuple[tuple[str, float], ...], str | None]"]
 """Gives predicted figures for a launch, or why there are none."""
+
+_A_FILE = re.compile(r"\S+\.(?:sh|bash|ya?ml|json|toml|env|service|py|txt|md)")
 
 _FAILING = frozenset({Consequence.CRASH, Consequence.OOM, Consequence.HANG})
 
@@ -92,9 +95,9 @@ def check(
         return check_files(
             [text_or_path], subject=subject, limits=bounds, form=form, settings=settings, baseline=baseline
         )
-    if text_or_path.strip() and not any(letter.isspace() for letter in text_or_path.strip()):
-        # One word is no launch: a path, and nothing is there.
-        raise InputError([Problem("no such file or folder", file=text_or_path.strip())])
+    if _A_FILE.fullmatch(text_or_path):
+        # One word is no launch: a file was meant, and none is there.
+        raise InputError([Problem("no such file", file=text_or_path)])
     parsed = parse_text(text_or_path, name="<text>", form=form)
     return review_file(parsed, subject=subject, limits=bounds, settings=settings, baseline=baseline).report()
 

@@ -181,6 +181,7 @@ INDEX: tuple[tuple[str, str], ...] = (
     ("spc024_adaptive_switched_off", "speculative_adaptive"),
     ("spc025_draft_copies_target_quantization", "speculative_draft_model_path quantization"),
     ("spc026_low_value_at_concurrency", "speculative_eagle_topk"),
+    ("spc027_fewer_draft_tokens_than_steps", "speculative_eagle_topk"),
     ("eng001_engine_refuses", ""),
 )
 """Module, and what a launch must have; empty: the rule looks at every launch."""
