@@ -70,10 +70,13 @@ COMMAND_PAGES = {
     "fix": "rules",
     "check": "rules",
     "hw": "profiles",
+    "isolate": "learn",
     "model": "profiles",
     "predict": "prediction",
+    "probe": "learn",
     "reproduce": "reproduction",
     "resolve": "engine",
+    "sweep": "learn",
     "upgrade": "rules",
     "watch": "launch",
     "workload": "launch",
@@ -82,7 +85,7 @@ COMMAND_PAGES = {
 
 
 def command_table() -> str:
-    """The README's table of commands, each with its page where there is one."""
+    """The README's table of commands, each with its page."""
     from planner.cli import _COMMANDS
 
     lines = [
@@ -92,8 +95,7 @@ def command_table() -> str:
     ]
     for name, (_, _, help_) in sorted(_COMMANDS.items()):
         page = COMMAND_PAGES.get(name, name)
-        link = f" ([{page}](docs/{page}.md))" if (ROOT / "docs" / f"{page}.md").exists() else ""
-        lines.append(f"| `plan-config {name}` | {help_.rstrip('.')}{link} |")
+        lines.append(f"| `plan-config {name}` | {help_.rstrip('.')} ([{page}](docs/{page}.md)) |")
     return "\n".join(lines) + "\n"
 
 
