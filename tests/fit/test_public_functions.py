@@ -112,6 +112,7 @@ def test_rows_that_say_what_tells_them_apart_are_no_contradiction(folder):
     ("row", "text"),
     [
         ({"tp_size": 4, "attention_dp_size": 8}, "8 attention-DP ranks do not divide tp_size 4"),
+        ({"tp_size": 7}, "7 ranks cannot share the 64 attention heads"),
         ({"prefix_hit_frac": 60}, "60 must be at most 1"),
         ({"q_len": 4, "accept_len": 4.5}, "4.5 is above its cap of 4 (q_len 4)"),
         ({"q_len": 4, "accept_len": 3.5, "bonus_counted": False}, "4.5 is above its cap of 4"),

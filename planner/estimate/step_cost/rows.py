@@ -303,6 +303,10 @@ def _read_row(
     attention_dp = reader.number("attention_dp_size", 1, 1, whole=True)
     if tp % attention_dp:
         reader.fault("attention_dp_size", f"{attention_dp:g} attention-DP ranks do not divide tp_size {tp:g}")
+    elif model.n_heads * attention_dp % tp:
+        reader.fault(
+            "tp_size", f"{tp / attention_dp:g} ranks cannot share the {model.n_heads} attention heads of {model.id}"
+        )
     step_s = reader.number("step_s", math.nan, 0)
     if need_step and (reader.absent("step_s") or step_s == 0):
         reader.fault("step_s", "a measured step_s in seconds, above zero, is needed to fit")
