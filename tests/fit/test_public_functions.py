@@ -108,6 +108,16 @@ def test_rows_that_say_what_tells_them_apart_are_no_contradiction(folder):
         planner.fit_step_cost(same, hw="h100", model="kimi-k2.6")
 
 
+def test_a_backend_of_which_nothing_is_known_is_marked() -> None:
+    fit = planner.fit_step_cost(hw="b200", model="kimi-k2.6")
+    known, absent, unknown = fit.predict([{"attention_backend": name} for name in ("triton", None, "dsa")])
+    assert not known.extrapolated
+    assert not absent.extrapolated
+    assert unknown.extrapolated
+    assert unknown.note is not None
+    assert "'dsa' is priced as the default one" in unknown.note
+
+
 @pytest.mark.parametrize(
     ("row", "text"),
     [

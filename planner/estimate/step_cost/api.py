@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from planner.domain import AcceptPoint, DrafterProfile, Estimate, HardwareProfile, ModelProfile, Provenance
 from planner.errors import DomainError, InputError, Problem, nearest_hint
-from planner.estimate.step_cost.batch import SPECULATION_KINDS, StepBatch
+from planner.estimate.step_cost.batch import ATTENTION_BACKENDS, SPECULATION_KINDS, StepBatch
 from planner.estimate.step_cost.calibration import Calibration, CalibrationRow
 from planner.estimate.step_cost.default import base_posterior, uncalibrated_model, updated_posterior
 from planner.estimate.step_cost.features import build_features
@@ -86,7 +86,8 @@ class StepCostFit:
             columns = model.predict_columns(group.batch)
             far = self.domain.outside(group.batch) if self.domain is not None else np.zeros(group.batch.n_rows)
             for k, position in enumerate(group.index):
-                note = self._note(group, k, far[k])
+                unpriced = _unpriced(questions[position])
+                note = "; ".join(part for part in (self._note(group, k, far[k]), unpriced) if part)
                 if far[k] > 1.0 and outside == "refuse":
                     raise DomainError(f"row {position}: {note}", "measure there, or ask with outside='mark'")
                 answers[position] = Estimate(
@@ -94,7 +95,7 @@ class StepCostFit:
                     low=float(columns.low_s[k]),
                     high=float(columns.high_s[k]),
                     provenance=self._provenance(model),
-                    extrapolated=bool(columns.extrapolated[k]),
+                    extrapolated=bool(columns.extrapolated[k]) or bool(unpriced),
                     note=note or "; ".join(columns.notes) or None,
                 )
         return [answers[position] for position in sorted(answers)]
@@ -147,6 +148,14 @@ class StepCostFit:
             if not low <= value <= high:
                 parts.append(f"{label} {value:g} is outside the {low:g} to {high:g} measured")
         return "; ".join(parts)
+
+
+def _unpriced(row: Row) -> str:
+    """A backend that the models do not know: its cost is a guess."""
+    backend = str(row.get("attention_backend") or "").strip()
+    if backend.lower() in ("", "nan", *ATTENTION_BACKENDS):
+        return ""
+    return f"attention backend {backend!r} is priced as the default one, nothing is known of it"
 
 
 def fit_step_cost(
