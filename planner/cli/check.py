@@ -13,9 +13,10 @@ import click
 if TYPE_CHECKING:
     from planner.domain import Limit
     from planner.domain.report import Report
+    from planner.parse import ParsedFile
     from planner.review import Settings, Subject
 
-__all__ = ["WordsAfterDashes", "check", "subject_options"]
+__all__ = ["WordsAfterDashes", "check", "load_given", "parse_whole", "subject_options", "write_or_show"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _GC_THRESHOLD = 250_000
@@ -146,6 +147,38 @@ def load_given(given: Mapping[str, Any], settings: Settings) -> tuple[Subject, t
     return subject, limits_for(subject, given["limits"]), given["form"]
 
 
+def parse_stdin(form: str | None) -> ParsedFile:
+    """A launch file from standard input."""
+    from planner.parse import parse_text
+
+    return parse_text(sys.stdin.buffer.read().decode("utf-8", errors="replace"), name="<stdin>", form=form)
+
+
+def parse_whole(file: str, form: str | None) -> ParsedFile:
+    """A launch file, or standard input for ``-``, that can be read as a whole.
+
+    Raises:
+        InputError: what cannot be read.
+    """
+    from planner.errors import InputError
+    from planner.parse import parse_path
+
+    parsed = parse_stdin(form) if file == "-" else parse_path(file, form=form)
+    if parsed.problems:
+        raise InputError(parsed.problems)
+    return parsed
+
+
+def write_or_show(file: str, *, before: str, after: str, diff: str, write: bool) -> None:
+    """Writes a changed file; without ``write``, and for standard input, prints the diff."""
+    from planner.review.files import write_text
+
+    if not write or file == "-":
+        click.echo(diff, nl=False)
+    elif after != before:
+        write_text(file, after)
+
+
 def gather(
     files: Sequence[str],
     words: Sequence[str],
@@ -159,7 +192,6 @@ def gather(
     with_figures: bool,
 ) -> Report:
     """One report of everything that was named."""
-    from planner.parse import parse_text
     from planner.review import check_files, check_server, check_words, review_file
     from planner.review.checking import merge
 
@@ -183,10 +215,8 @@ def gather(
             )
         )
     if "-" in files:
-        text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
-        parsed = parse_text(text, name="<stdin>", form=form)
         reviewed = review_file(
-            parsed, subject=subject, limits=limits, settings=settings, baseline=baseline, predict=predict
+            parse_stdin(form), subject=subject, limits=limits, settings=settings, baseline=baseline, predict=predict
         )
         parts.append(reviewed.report())
     if words:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from planner.cli.check import load_given, subject_options
+from planner.cli.check import load_given, parse_whole, subject_options, write_or_show
 
 if TYPE_CHECKING:
     from planner.review.fixing import Repaired
@@ -28,28 +27,17 @@ def fix(ctx: click.Context, /, file: str, mode: str, safe_only: bool, **given: A
 
     Exit codes: 0 nothing is left, 1 an error is left that no edit clears, 2 the file cannot be read.
     """
-    from planner.errors import InputError
-    from planner.parse import parse_path, parse_text
-    from planner.review.files import load_settings, write_text
+    from planner.review.files import load_settings
     from planner.review.fixing import repair
 
     settings = load_settings(given.pop("config"))
     subject, limits, form = load_given(given, settings)
-    if file == "-":
-        text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
-        parsed = parse_text(text, name="<stdin>", form=form)
-    else:
-        parsed = parse_path(file, form=form)
-    if parsed.problems:
-        raise InputError(parsed.problems)
+    parsed = parse_whole(file, form)
     repaired = repair(parsed, subject=subject, limits=limits, settings=settings, allow_unsafe=not safe_only)
     if mode == "stdout":
         click.echo(repaired.text, nl=False)
-    elif mode == "write" and file != "-":
-        if repaired.text != parsed.text:
-            write_text(file, repaired.text)
     else:
-        click.echo(repaired.diff, nl=False)
+        write_or_show(file, before=parsed.text, after=repaired.text, diff=repaired.diff, write=mode == "write")
     for line in summary(repaired):
         click.echo(line, err=True)
     ctx.exit(0 if repaired.complete else 1)

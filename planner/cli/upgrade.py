@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
 
-from planner.cli.check import load_given, subject_options
+from planner.cli.check import load_given, parse_whole, subject_options, write_or_show
 
 __all__ = ["upgrade"]
 
@@ -23,27 +22,15 @@ def upgrade(ctx: click.Context, /, file: str, to: str, write: bool, **given: Any
 
     Exit codes: 0 done, 1 a flag is left that the version does not take, 2 the file cannot be read.
     """
-    from planner.errors import InputError
-    from planner.parse import parse_path, parse_text
-    from planner.review.files import load_settings, write_text
+    from planner.review.files import load_settings
     from planner.review.upgrading import effect_lines
     from planner.review.upgrading import upgrade as carry
 
     settings = load_settings(given.pop("config"))
     subject, _, form = load_given(given, settings)
-    if file == "-":
-        text = sys.stdin.buffer.read().decode("utf-8", errors="replace")
-        parsed = parse_text(text, name="<stdin>", form=form)
-    else:
-        parsed = parse_path(file, form=form)
-    if parsed.problems:
-        raise InputError(parsed.problems)
+    parsed = parse_whole(file, form)
     done = carry(parsed, to, subject=subject)
-    if write and file != "-":
-        if done.text != parsed.text:
-            write_text(file, done.text)
-    else:
-        click.echo(done.diff, nl=False)
+    write_or_show(file, before=parsed.text, after=done.text, diff=done.diff, write=write)
     for one in done.rewritten:
         click.echo(f"line {one.line}: {one.message}" + ("" if one.safe else " (needs a look)"), err=True)
     for text in (*effect_lines(done.effects), *done.notes):
