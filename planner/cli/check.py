@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from planner.cli.options import add_options
+
 if TYPE_CHECKING:
     from planner.domain import Limit
     from planner.domain.report import Report
@@ -40,9 +42,7 @@ _SUBJECT: tuple[Callable[[Any], Any], ...] = (
 
 def subject_options(command: _F) -> _F:
     """Adds the options that say what a launch is checked against."""
-    for option in reversed(_SUBJECT):
-        command = option(command)
-    return command
+    return add_options(command, _SUBJECT)
 
 
 class WordsAfterDashes(click.Command):

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from planner.cli.options import add_options
+
 if TYPE_CHECKING:
     from planner.domain import Candidate
     from planner.launch.bench import BenchPlan
@@ -36,9 +38,7 @@ _RUN = (
 
 def run_options(command: _F) -> _F:
     """Adds the options of everything that launches trials."""
-    for option in reversed(_RUN):
-        command = option(command)
-    return command
+    return add_options(command, _RUN)
 
 
 def asked_question(plan: Path | None, given: dict[str, Any]) -> tuple[Question, Candidate | None]:

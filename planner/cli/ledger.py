@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from planner.cli.options import add_options
+
 if TYPE_CHECKING:
     from planner.domain import Observation
     from planner.launch.ledger import Filter
@@ -24,9 +26,7 @@ _FILTERS = (
 
 
 def _filtered(command: Any) -> Any:
-    for option in reversed(_FILTERS):
-        command = option(command)
-    return command
+    return add_options(command, _FILTERS)
 
 
 def _filter(given: dict[str, Any]) -> Filter:

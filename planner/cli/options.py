@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from planner.search.request import Question
     from planner.search.space import Pins
 
-__all__ = ["plan_options", "question_from"]
+__all__ = ["add_options", "plan_options", "question_from"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -56,11 +56,16 @@ _OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def plan_options(command: _F) -> _F:
-    """Adds every option of a plan to a click command."""
-    for option in reversed(_OPTIONS):
+def add_options(command: _F, options: Sequence[Callable[[Any], Any]]) -> _F:
+    """Adds click options to a command, in this order in its help."""
+    for option in reversed(options):
         command = option(command)
     return command
+
+
+def plan_options(command: _F) -> _F:
+    """Adds every option of a plan to a click command."""
+    return add_options(command, _OPTIONS)
 
 
 def question_from(given: Mapping[str, Any]) -> Question:
