@@ -33,6 +33,7 @@ class Job:
     draft: str | None = None
     topk: int = 0
     steps: int = 0
+    tp_size: int = 1
     accept_len: float = 1.0
     graph: bool = True
     graph_bs: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -57,6 +58,8 @@ class Job:
             argv += ["--cuda-graph-bs", *(str(size) for size in self.graph_bs)]
         else:
             argv += ["--disable-cuda-graph"]
+        if self.tp_size > 1:
+            argv += ["--tp-size", str(self.tp_size)]
         if self.draft is not None:
             argv += ["--speculative-algorithm", "STANDALONE"]
             argv += ["--speculative-draft-model-path", f"{models}/{self.draft}"]
@@ -152,6 +155,14 @@ JOBS: tuple[Job, ...] = (
     _tree(17, _EAGER, name="dense-tree-q17-eager", graph=False, estimate_s=65),
     _tree(9, _LIGHT_A, name="dense-tree-q9-again"),
     _tree(9, _LIGHT_B, name="dense-tree-q9-draft06b", draft="draft-0.6b", estimate_s=90),
+    _tree(3, _LIGHT_B, name="dense-tree-q3-s2", steps=2),
+    _tree(9, _LIGHT_A, name="dense-tree-q9-s8", steps=8),
+    Job(name="dense-off-again", cells=_LIGHT_A, **_OFF),  # type: ignore[arg-type]
+    _moe(1, name="moe-off-again"),
+    _moe(33, cells=_LIGHT_A, mem_fraction=0.70),
+    _moe(5, name="moe-chain-q5", kind="chain", topk=1, cells=_LIGHT_B),
+    Job(name="dense-off-tp2", cells=_LIGHT_A, tp_size=2, **_OFF),  # type: ignore[arg-type]
+    _tree(9, _LIGHT_A, name="dense-tree-q9-tp2", tp_size=2),
 )
 
 

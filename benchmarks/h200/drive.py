@@ -1,6 +1,6 @@
 """Run jobs of the design on a GPU host until a deadline; every result is written at once.
 
-``python drive.py --models DIR --out DIR --state DIR --seconds 560 [--jobs NAME ...]``
+``python drive.py --models DIR --out DIR --state DIR --seconds 560 [--gpus 0] [--jobs NAME ...]``
 
 ``--state`` remembers which jobs are done, so that the next command goes on where this one stopped. While a server is
 measured the next one imports and waits at its gate (serve.py).
@@ -73,16 +73,18 @@ class Campaign:
         state: Path,
         *,
         seconds: float,
+        gpus: str = "0",
         launcher: Sequence[str] | None = None,
         ready_s: float = 240.0,
     ) -> None:
-        self.models, self.out, self.state = models, out, state
+        self.models, self.out, self.state, self.gpus = models, out, state, gpus
         self.launcher, self.ready_s = launcher, ready_s
         self.deadline = time.monotonic() + seconds
         out.mkdir(parents=True, exist_ok=True)
         state.mkdir(parents=True, exist_ok=True)
-        self.gpu = Gpu(state / f"gpu-{time.time_ns()}.csv")
-        self.port = 31000 + 20 * len(list(state.glob("*.log")))
+        first = gpus.split(",")[0]
+        self.gpu = Gpu(state / f"gpu-{time.time_ns()}.csv", index=first)
+        self.port = 31000 + 4000 * int(first) + 20 * len(list(state.glob("*.log")))
         self.device = _device()
 
     @property
@@ -111,13 +113,14 @@ class Campaign:
             job.argv(self.models),
             port=self.port,
             work=self.state,
-            env=job.environment(),
+            env={**job.environment(), "CUDA_VISIBLE_DEVICES": self.gpus},
             launcher=self.launcher,
         )
 
     def run(self, jobs: Sequence[Job]) -> None:
         """Every job that is not done and fits the time left."""
-        self.write({"type": "command", "device": self.device, "jobs": [job.name for job in jobs]})
+        names = [job.name for job in jobs]
+        self.write({"type": "command", "device": self.device, "gpus": self.gpus, "jobs": names})
         waiting = [job for job in jobs if job.name not in self.done()]
         server: Server | None = None
         try:
@@ -299,10 +302,11 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--gpus", default="0", help="as CUDA_VISIBLE_DEVICES: one driver a GPU may run beside another")
     parser.add_argument("--jobs", nargs="*", default=None)
     args = parser.parse_args(argv)
     jobs = [job_named(name) for name in args.jobs] if args.jobs else list(JOBS)
-    Campaign(args.models, args.out, args.state, seconds=args.seconds).run(jobs)
+    Campaign(args.models, args.out, args.state, seconds=args.seconds, gpus=args.gpus).run(jobs)
     return 0
 
 

@@ -166,13 +166,13 @@ class Gpu:
 
     _FIELDS = ("power_w", "sm_clock_mhz", "temperature_c", "memory_mib", "busy_pct")
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, index: str = "0") -> None:
+        self.path, self.index = path, index
         query = "--query-gpu=power.draw,clocks.sm,temperature.gpu,memory.used,utilization.gpu"
         self._stream = path.open("wb")
         try:
             self.process: subprocess.Popen[bytes] | None = subprocess.Popen(
-                ["nvidia-smi", query, "--format=csv,noheader,nounits", "-lms", "200"],
+                ["nvidia-smi", "-i", index, query, "--format=csv,noheader,nounits", "-lms", "200"],
                 stdout=self._stream,
                 stderr=subprocess.DEVNULL,
             )
@@ -205,7 +205,7 @@ class Gpu:
         """Memory in use, once it is below a bound or time is up."""
         end, used = time.monotonic() + timeout_s, 0.0
         while self.process is not None:
-            query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+            query = ["nvidia-smi", "-i", self.index, "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
             used = float(subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()[0])
             if used < below_mib or time.monotonic() > end:
                 break
