@@ -26,7 +26,7 @@ from shapes import SHAPES  # noqa: E402
 from planner.data.files import read_text  # noqa: E402
 from planner.data.hf_config import drafter_from_hf_config, model_from_hf_config  # noqa: E402
 from planner.data.load import load_hardware  # noqa: E402
-from planner.domain import Estimate, ModelProfile, Observation  # noqa: E402
+from planner.domain import DrafterProfile, Estimate, ModelProfile, Observation  # noqa: E402
 from planner.estimate.acceptance import acceptance_from_rounds, fit_acceptance  # noqa: E402
 from planner.estimate.memory import memory_parts  # noqa: E402
 from planner.estimate.step_cost import StepCostFit, fit_step_cost  # noqa: E402
@@ -74,6 +74,16 @@ def model_profile(model_id: str) -> ModelProfile:
     return model_from_hf_config(SHAPES[MODELS[model_id]], folder=Path(model_id))
 
 
+def drafter_profile(name: str) -> DrafterProfile:
+    """A drafter of the campaign, from the configuration that the server ran."""
+    return drafter_from_hf_config(SHAPES[name], folder=Path(name))
+
+
+def _argument(item: Observation, name: str) -> int:
+    """A whole number of an observation's arguments, 0 where it was not given."""
+    return int(item.argv[item.argv.index(name) + 1]) if name in item.argv else 0
+
+
 def metric(item: Observation, name: str) -> float | None:
     """One of an observation's further numbers."""
     return next((m.value for m in item.metrics if m.name == name), None)
@@ -118,11 +128,13 @@ def load_cells(model_id: str, *, disturbed: bool = False) -> list[Cell]:
         row: dict[str, object] = {
             "id": item.id,
             "engine_version": f"sglang {item.engine_version}",
-            "tp_size": 1,
             "attention_backend": candidate.attention_backend,
             "q_len": candidate.q_len,
             "kind": candidate.speculation.value,
             "draft": item.drafter or "none",
+            "topk": max(candidate.topk, 1),
+            "draft_steps": _argument(item, "--speculative-num-steps"),
+            "tp_size": candidate.tp_size,
             "concurrency": item.concurrency,
             "context_tok": item.context_tok,
             "accept_len": accept,
@@ -177,10 +189,13 @@ def informative(cells: Sequence[Cell], n: int, *, noise_frac: float = 0.05) -> l
     """Positions of the ``n`` cells that tell the model most: each lowers the prior's variance over all cells as far as
     one can. Measured times play no part."""
     hardware, model, start = load_hardware("h200"), model_profile(cells[0].model), base_posterior("sglang")
+    named = {str(cell.row["draft"]) for cell in cells} - {"none"}
+    drafter = drafter_profile(named.pop()) if named else None
     questions = [{k: v for k, v in cell.row.items() if k != "step_s"} for cell in cells]
     relative = np.zeros((len(cells), start.mean.size))
-    for group in read_rows(questions, hardware=hardware, model=model):
-        own = uncalibrated_model(hardware, group.model, framework="sglang", posterior=start)
+    for group in read_rows(questions, hardware=hardware, model=model, drafter=drafter):
+        draft = drafter if group.drafted else None
+        own = uncalibrated_model(hardware, group.model, draft, framework="sglang", posterior=start)
         columns = build_features(own.costs, group.batch).effective(start.mean)
         relative[list(group.index)] = columns / own.predict_columns(group.batch).value_s[:, None]
     covariance, taken = start.covariance.copy(), []
@@ -196,8 +211,12 @@ def informative(cells: Sequence[Cell], n: int, *, noise_frac: float = 0.05) -> l
 
 
 def fit_cells(model_id: str, cells: Sequence[Cell], known: Sequence[int]) -> StepCostFit:
-    """The planner's fit on the cells at ``known``."""
-    return fit_step_cost([cells[i].row for i in known], hw="h200", model=model_profile(model_id))
+    """The planner's fit on the cells at ``known``. Cells with a drafter must all have the same one."""
+    named = {str(cell.row["draft"]) for cell in cells} - {"none"}
+    drafter = drafter_profile(named.pop()) if named else None
+    if named:
+        raise ValueError(f"more than one drafter: {named}")
+    return fit_step_cost([cells[i].row for i in known], hw="h200", model=model_profile(model_id), drafter=drafter)
 
 
 def predict(fit: StepCostFit, cells: Sequence[Cell]) -> list[Estimate]:
@@ -326,7 +345,7 @@ def kv_capacity() -> list[tuple[str, float, float]]:
         candidate = item.candidate
         if measured is None or candidate is None:
             continue
-        draft = drafter_from_hf_config(SHAPES[item.drafter], folder=Path(item.drafter)) if item.drafter else None
+        draft = drafter_profile(item.drafter) if item.drafter else None
         _, predicted = memory_parts(
             hardware,
             model_profile(item.model),

@@ -241,6 +241,11 @@ class DrafterProfile(Sourced):
         return self
 
     @property
+    def drafts_blocks(self) -> bool:
+        """Whether one forward drafts a whole block; else each drafted token takes one."""
+        return self.algorithm in ("DFLASH", "DSPARK")
+
+    @property
     def max_accept_len(self) -> int:
         """Largest accept length: a path of block_size - 1 drafted tokens and the bonus token."""
         return self.block_size

@@ -336,5 +336,5 @@ def draft_facts(drafter: DrafterProfile | None, config: Config | None) -> DraftF
         return DraftFacts(architecture=names[0], block_size=int(block) if block is not None else None, config=config)
     if drafter is None:
         return None
-    block_size = drafter.block_size if drafter.algorithm in ("DFLASH", "DSPARK") else None
+    block_size = drafter.block_size if drafter.drafts_blocks else None
     return DraftFacts(block_size=block_size)

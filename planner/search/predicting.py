@@ -192,7 +192,8 @@ def predict_candidate(
     n_running = float(min(workload.target_c, max(1, seats) * candidate.replicas))
     table = CandidateTable.of(candidate)
     length = served_length(workload, subject.model)
-    scores = score(table, models, n_running=n_running, graph_max_bs=candidate.cuda_graph_max_bs or None)
+    graph_max_bs = candidate.cuda_graph_max_bs or None
+    scores = score(table, models, n_running=n_running, graph_max_bs=graph_max_bs, overlap=target.overlap(drafter))
     request = request_for(question, subject, models, target)
     solved = Solved(
         request=request,

@@ -12,7 +12,7 @@ from planner.domain import DrafterProfile, HardwareProfile, ModelProfile, Proven
 from planner.domain.table import CandidateTable
 from planner.estimate.memory import KV_BYTES_PER_ELEMENT
 from planner.estimate.order import quantiles
-from planner.estimate.step_cost.batch import StepBatch, StepColumns, attention_backend_code
+from planner.estimate.step_cost.batch import SPECULATION_KINDS, StepBatch, StepColumns, attention_backend_code
 
 __all__ = [
     "N_SAMPLES",
@@ -30,7 +30,11 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+Overlap = tuple[float, float]
+"""Whether the overlap scheduler is on for a chain and for a tree: 1 on, 0 off, 0.5 not known."""
 
+UNKNOWN_OVERLAP: Overlap = (0.5, 0.5)
+TREE = SPECULATION_KINDS.index("tree")
 N_SAMPLES = 400
 SEED = 20260501
 """One seed for all draws: the same input gives the same answer, and candidates share their draws."""
@@ -112,6 +116,7 @@ def step_batch(
     n_running: float,
     accept_len: Floats,
     graph_max_bs: ArrayLike | None = None,
+    overlap: Overlap = UNKNOWN_OVERLAP,
 ) -> StepBatch:
     """The question for the step-cost model: one row for each core row."""
     active = np.minimum(table.replicas, max(1.0, np.floor(n_running)))
@@ -133,19 +138,35 @@ def step_batch(
         "allreduce_fusion": table.allreduce_fusion,
         "kv_bytes_per_element": element[table.kv_cache_dtype],
         "attention_backend": codes[table.attention_backend],
+        "topk": np.maximum(table.topk, 1),
+        "overlap": np.where(table.speculation == TREE, overlap[1], overlap[0]),
     }
     if graph_max_bs is not None:
         columns["cuda_graph_max_bs"] = graph_max_bs
     return StepBatch.from_columns(**columns)
 
 
-def score(table: CandidateTable, models: Models, *, n_running: float, graph_max_bs: ArrayLike | None = None) -> Scores:
+def score(
+    table: CandidateTable,
+    models: Models,
+    *,
+    n_running: float,
+    graph_max_bs: ArrayLike | None = None,
+    overlap: Overlap = UNKNOWN_OVERLAP,
+) -> Scores:
     """Predict every core row with ``n_running`` requests running on the box.
 
     tok/s = n_running x accept length / step, the step with its share of prefills of other requests.
     """
     accept = models.acceptance.columns(table.speculation, table.budget, table.topk)
-    batch = step_batch(table, models.workload, n_running=n_running, accept_len=accept.value, graph_max_bs=graph_max_bs)
+    batch = step_batch(
+        table,
+        models.workload,
+        n_running=n_running,
+        accept_len=accept.value,
+        graph_max_bs=graph_max_bs,
+        overlap=overlap,
+    )
     step = models.step.predict_columns(batch)
     return Scores(
         accept=accept,

@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner._record import record
-from planner.domain import Candidate, Limit, Workload
+from planner.domain import Candidate, DrafterProfile, Limit, Workload
 from planner.domain.table import CandidateTable
 from planner.engine.dialects import Dialect
 from planner.engine.emit import prefix_cache_unsafe
 from planner.engine.version import EngineVersion
+from planner.estimate.step_cost.rows import known_overlap
 from planner.limits import LimitContext, holds_in_plan
 from planner.search.cell import Cell
 from planner.search.choose import TIE_FRAC, best_row, choose, distance_to_measured
@@ -25,7 +26,7 @@ from planner.search.masks import (
     memory_columns,
     memory_constraints,
 )
-from planner.search.score import Models, Scores, quantile_tok_per_s, score
+from planner.search.score import Models, Overlap, Scores, quantile_tok_per_s, score
 from planner.search.space import KV_DTYPES, SIZE_LADDER, TREE_ALGORITHMS, Pins, build_space
 from planner.search.ttft import first_token
 
@@ -48,6 +49,15 @@ class Target:
 
     dialect: Dialect
     version: EngineVersion
+
+    def overlap(self, drafter: DrafterProfile | None) -> Overlap:
+        """Whether the overlap scheduler is on for a chain and for a tree of this build."""
+        release = self.version.release or self.version.table
+        block = drafter is None or drafter.drafts_blocks
+        chain = known_overlap(release, tree=False, block_drafter=block)
+        if self.dialect.disables_overlap is None:
+            return chain, known_overlap(release, tree=True, block_drafter=block)
+        return chain, 0.0 if self.dialect.disables_overlap else 1.0
 
 
 @record(eq=False)
@@ -150,9 +160,13 @@ def _levels(request: Request) -> list[int]:
 
 
 def retarget(solved: Solved, target: Target) -> Solved:
-    """The same question for another build, without scoring again: its engine constraints, its limits."""
+    """The same space for another build: its engine constraints, its limits, and its overlap scheduler."""
     request = replace(solved.request, target=target)
-    return _finish(replace(solved, request=request))
+    models = request.models
+    scores = solved.scores
+    if target.overlap(models.drafter) != solved.request.target.overlap(models.drafter):
+        scores = score(solved.table, models, n_running=scores.n_running, overlap=target.overlap(models.drafter))
+    return _finish(replace(solved, request=request, scores=scores, rank=scores.tok_per_s))
 
 
 def _best_rate(solved: Solved) -> float:
@@ -174,7 +188,8 @@ def _solve_running(request: Request, n_running: int, kv_dtypes: tuple[str, ...])
         kv_dtypes=kv_dtypes,
         n_waiting=request.workload.target_c - n_running,
     )
-    scores = score(table, models, n_running=float(n_running))
+    overlap = request.target.overlap(models.drafter)
+    scores = score(table, models, n_running=float(n_running), overlap=overlap)
     memory = memory_columns(
         table,
         models.model,

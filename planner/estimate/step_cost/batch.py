@@ -47,8 +47,14 @@ _DEFAULTS: Mapping[str, float] = {
     "allreduce_fusion": 0,
     "kv_bytes_per_element": 2,
     "attention_backend": 0,
+    "topk": 1,
+    "draft_steps": 0,
+    "overlap": 0.5,
 }
 
+_MAY_BE_ZERO = frozenset(
+    {"speculation", "attention_backend", "prompt_tok", "running", "cuda_graph_max_bs", "draft_steps", "overlap"}
+)
 _BOOLS = ("cuda_graph", "nvls", "allreduce_fusion")
 
 
@@ -85,6 +91,13 @@ class StepBatch:
     kv_bytes_per_element: NDArray[np.float64]
     attention_backend: NDArray[np.float64]
     """Index in :data:`ATTENTION_BACKENDS`."""
+    topk: NDArray[np.float64]
+    """Branches that an autoregressive drafter keeps for each request; 1 for a chain."""
+    draft_steps: NDArray[np.float64]
+    """Forwards of an autoregressive drafter in one step (``--speculative-num-steps``); 0: as deep as q_len asks, up to
+    the drafter's block."""
+    overlap: NDArray[np.float64]
+    """Whether the scheduler's host work overlaps the GPU's: 1 on, 0 off, 0.5 not known."""
 
     @classmethod
     def from_columns(cls, **columns: ArrayLike) -> StepBatch:
@@ -106,11 +119,7 @@ class StepBatch:
         for name, array in arrays.items():
             column = np.broadcast_to(array, (n,)).astype(bool if name in _BOOLS else float)
             if name not in _BOOLS:
-                low = (
-                    0.0
-                    if name in ("speculation", "attention_backend", "prompt_tok", "running", "cuda_graph_max_bs")
-                    else 1e-9
-                )
+                low = 0.0 if name in _MAY_BE_ZERO else 1e-9
                 if not np.all(np.isfinite(column)) or np.any(column < low):
                     problems.append(Problem("must be finite and above zero", field=name))
             column.setflags(write=False)

@@ -24,6 +24,13 @@ _WALK_S = 60e-9
 """docs/h200.md: as verify_wave_s, of the same tile loop."""
 _KV_SPLITS = 8.0
 """SGLang 0.5 ``--triton-attention-num-kv-splits``: 8 by default."""
+_TRITON_BANDWIDTH_FRAC = {AttentionKind.MLA: 0.24}
+_TRITON_GQA_BANDWIDTH_FRAC = 0.53
+"""Share of the data sheet's bandwidth that Triton's decode attention reaches with 16 requests and more on sm_90:
+docs/h200.md, 'What a cached token costs' (4096 bytes in 1.6 ns, 1152 bytes of MLA in 1.0 ns)."""
+_MLA_WAVE_FRAC = 0.75
+"""docs/h200.md: with MLA a cached token costs 200 and 222 ns where each block has a processor (C = 1 and 16, 8 heads),
+303 ns where two share one (C = 32); with GQA 65 ns for each wave."""
 _DEFAULT_N_SMS = 132
 """Of a profile that does not say: Hopper's."""
 _PREFILL_CHUNK_TOK = 8192.0
@@ -98,25 +105,30 @@ class KernelCosts(KernelCurves):
         """Cached tokens that one block of Triton's verify attention walks, times waves of blocks, layers and width.
 
         One block for each request and query head (up to 64 query tokens share it); blocks beyond the processors of the
-        GPU wait for the next wave. The width of a cached token counts in units of 256 elements.
+        GPU wait for the next wave, or share a processor at less than twice the time (MLA). The width of a cached token
+        counts in units of 256 elements.
         """
         m = self.model
         heads = max(m.n_heads // max(tp // attention_dp, 1), 1)
         latent = m.attention_kind is AttentionKind.MLA
         width = (m.kv_elements_per_tok_per_layer if latent else m.head_dim + m.v_head_dim) / 256.0
-        waves = np.maximum(batch * heads / (self.hardware.n_sms or _DEFAULT_N_SMS), 1.0)
+        share = _MLA_WAVE_FRAC if latent else 1.0
+        waves = np.maximum(share * batch * heads / (self.hardware.n_sms or _DEFAULT_N_SMS), 1.0)
         return np.asarray(m.n_attention_layers * context_tok * width * waves)
 
-    def decode_walk_s(self, context_tok: FloatArray) -> FloatArray:
-        """Shortest Triton decode attention of a GQA model: a block walks its share of the cache, whatever the batch.
-
-        0 for MLA, whose decode kernel showed no such floor (docs/h200.md).
-        """
+    def triton_decode_s(
+        self, batch: FloatArray, context_tok: FloatArray, tp: int, attention_dp: int, kv_bytes: float
+    ) -> FloatArray:
+        """Shortest decode attention of Triton on sm_90: the cache read at the share of the bandwidth that it reaches,
+        and for GQA a block's walk along its share of the cache, whatever the batch (docs/h200.md; MLA showed no such
+        floor)."""
         m = self.model
+        frac = _TRITON_BANDWIDTH_FRAC.get(m.attention_kind, _TRITON_GQA_BANDWIDTH_FRAC)
+        read = self.kv_read_s(batch, context_tok, tp, attention_dp, kv_bytes) * BANDWIDTH_FRAC / frac
         if m.attention_kind is AttentionKind.MLA:
-            return np.zeros(context_tok.shape)
+            return read
         width = (m.head_dim + m.v_head_dim) / 256.0
-        return np.asarray(m.n_attention_layers * context_tok * width * _WALK_S / _KV_SPLITS)
+        return np.maximum(read, m.n_attention_layers * context_tok * width * _WALK_S / _KV_SPLITS)
 
     def _attention_grid(self, tp: int, attention_dp: int, kv_bytes: float) -> Grid | None:
         if self.table is None:
@@ -178,11 +190,31 @@ class KernelCosts(KernelCurves):
         seconds = interpolate_log(*curve, np.minimum(tokens, curve[0][-1])) * beyond
         return np.asarray(m.n_attention_layers * seconds)
 
-    def draft_s(self, running: FloatArray, tp: int) -> FloatArray:
-        """Forward of the block drafter over block_size tokens of each request; 0 without a drafter."""
+    def draft_steps(self, q_len: FloatArray, asked: FloatArray) -> FloatArray:
+        """Forwards of the drafter in one step: one for a block drafter, else as many as are asked for (0: as deep as
+        ``q_len`` lets a path be, within the block)."""
+        if self.drafter is None:
+            return np.zeros(q_len.shape)
+        if self.drafter.drafts_blocks:
+            return np.ones(q_len.shape)
+        return np.where(asked > 0, asked, np.clip(q_len - 1, 1, self.drafter.block_size - 1))
+
+    def draft_s(
+        self, running: FloatArray, tp: int, *, q_len: FloatArray, topk: FloatArray, steps: FloatArray
+    ) -> FloatArray:
+        """Forwards of the drafter; 0 without one.
+
+        A block drafter runs once, over block_size tokens of each request. An autoregressive one runs over the verified
+        tokens once, then ``steps`` - 1 times over ``topk`` branches of each request
+        (SGLang 0.5 srt/speculative/eagle_worker.py: draft extend, draft).
+        """
         if self.drafter is None:
             return np.zeros(running.shape)
-        return interpolate_log(TOKENS, self.draft_curve(tp), running * self.drafter.block_size)
+        curve = self.draft_curve(tp)
+        if self.drafter.drafts_blocks:
+            return interpolate_log(TOKENS, curve, running * self.drafter.block_size)
+        first = interpolate_log(TOKENS, curve, running * q_len)
+        return first + (steps - 1) * interpolate_log(TOKENS, curve, running * topk)
 
     def grounds(self, tp: int, ep: int, attention_dp: int, kv_bytes: float) -> dict[str, Provenance]:
         """What each part rests on in one layout: a table or the data sheet."""

@@ -37,9 +37,10 @@ _TRANSFER_SD = {
 """How far the parameters move from one deployment to the next, beside the prior's own covariance. Four InferenceX
 configurations fitted alone differ by 0.05, 0.04, 0.19, 0.35e-3, 10e-6 and 0.11 (standard deviation, in this order)."""
 
-_SGLANG_REQUEST_HOST = (35e-6, 40e-6)
+_SGLANG_REQUEST_HOST = (20e-6, 20e-6)
 """SGLang without speculation, growth of TPOT with C minus what the tables explain, for each request: 28 us (Qwen3-4B on
-one B200, DFlash Table 3), 45 to 70 us (Qwen3-4B on one H100, overlap on and off: diffusion-sparked-tree)."""
+one B200, DFlash Table 3), 45 to 70 us (Qwen3-4B on one H100, overlap on and off: diffusion-sparked-tree), 1 us
+(decode lines of one H200, requests that do not stream: docs/h200.md)."""
 
 _RESIDUAL_FRAC = {"vllm": 0.03, "sglang": 0.08}
 """Error that stays when nothing is calibrated, beside the doubt about the parameters: together they cover all

@@ -25,6 +25,7 @@ GPU_COLUMNS = (
     "moe_scale",
     "dense_scale",
     "attention_scale",
+    "triton_attention_scale",
     "verify_attention_frac",
     "verify_wave_s",
     "comm_scale",
@@ -89,6 +90,7 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
     triton = batch.attention_backend == attention_backend_code("triton")
     # Measured on sm_90 alone (docs/h200.md): elsewhere the prior of verify_attention_frac stands.
     walking = triton & (costs.hardware.sm == 90)
+    steps = np.where(speculative, costs.draft_steps(batch.q_len, batch.draft_steps), 0.0)
     grounds: dict[str, Provenance] = {}
     for value in sorted(set(code.tolist())):
         rows = np.flatnonzero(code == value)
@@ -107,26 +109,35 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
         walks = walking[rows] & (batch.q_len[rows] > 1)
         waves = costs.verify_wave_tok(captured[rows], batch.context_tok[rows], tp, dp)
         columns[rows, _I["verify_wave_s"]] = np.where(walks, waves, 0.0)
-        walk = np.where(walking[rows], costs.decode_walk_s(batch.context_tok[rows]), 0.0)
-        columns[rows, _I["attention_scale"]] = np.where(walks, 0.0, np.maximum(attention, walk))
+        own = costs.triton_decode_s(captured[rows], batch.context_tok[rows], tp, dp, kv_bytes)
+        decodes = walking[rows] & (batch.q_len[rows] == 1)
+        columns[rows, _I["triton_attention_scale"]] = np.where(decodes, own, 0.0)
+        columns[rows, _I["attention_scale"]] = np.where(walking[rows], 0.0, attention)
         read = costs.kv_read_s(captured[rows], batch.context_tok[rows], tp, dp, kv_bytes)
         columns[rows, _I["verify_attention_frac"]] = np.where(walks, 0.0, (batch.q_len[rows] - 1) * read)
         extrapolated[rows] = beyond | far
         ends_per_step = batch.running[rows] * batch.accept_len[rows] / batch.output_tok[rows]
         columns[rows, _I["prefill_scale"]] = ends_per_step * costs.prefill_s(batch.prompt_tok[rows], tp, ep, dp)
-        drafts = np.where(speculative[rows], costs.draft_s(captured[rows], max(tp // dp, 1)), 0.0)
-        columns[rows, _I["draft_scale"]] = drafts
+        drafts = costs.draft_s(
+            captured[rows], max(tp // dp, 1), q_len=batch.q_len[rows], topk=batch.topk[rows], steps=steps[rows]
+        )
+        columns[rows, _I["draft_scale"]] = np.where(speculative[rows], drafts, 0.0)
         for part, ground in costs.grounds(tp, ep, dp, kv_bytes).items():
             weak = Provenance.DATASHEET in (ground, grounds.get(part))
             grounds[part] = Provenance.DATASHEET if weak else ground
     draft_layers = float(costs.drafter.n_layers) if costs.drafter is not None else 0.0
-    n_layers = costs.model.n_layers + np.where(speculative, draft_layers, 0.0)
+    n_layers = costs.model.n_layers + steps * draft_layers
     columns[:, _I["layer_overhead_s"]] = costs.model.n_layers
     columns[:, _I["step_host_s"]] = 1.0
     columns[:, _I["request_host_s"]] = batch.running
     columns[:, _I["spec_step_s"]] = speculative
     columns[:, _I["spec_request_s"]] = np.where(speculative, batch.running, 0.0)
     columns[:, _I["spec_row_s"]] = np.where(speculative, batch.running * batch.q_len, 0.0)
+    serial = np.where(speculative, 1.0 - batch.overlap, 0.0)
+    columns[:, _I["spec_serial_s"]] = serial
+    columns[:, _I["spec_serial_request_s"]] = serial * batch.running
+    words = costs.drafter.vocab_size / 1e5 if costs.drafter is not None else 0.0
+    columns[:, _I["draft_row_s"]] = batch.running * batch.topk * np.maximum(steps - 1.0, 0.0) * words
     columns[:, _I["layer_launch_s"]] = np.where(eager, n_layers, 0.0)
     other_kernel = triton & costs.table_attention_is_not_triton
     doubt = np.where(other_kernel, _OTHER_KERNEL_FRAC, 0.0)

@@ -27,9 +27,17 @@ PARTS = {
     "moe": ("moe_scale",),
     "all_reduce": ("comm_scale",),
     "dense": ("dense_scale", "layer_overhead_s"),
-    "attention": ("attention_scale", "verify_attention_frac", "verify_wave_s"),
-    "draft": ("draft_scale",),
-    "host": ("step_host_s", "request_host_s", "spec_step_s", "spec_request_s", "spec_row_s"),
+    "attention": ("attention_scale", "triton_attention_scale", "verify_attention_frac", "verify_wave_s"),
+    "draft": ("draft_scale", "draft_row_s"),
+    "host": (
+        "step_host_s",
+        "request_host_s",
+        "spec_step_s",
+        "spec_serial_s",
+        "spec_request_s",
+        "spec_serial_request_s",
+        "spec_row_s",
+    ),
     "prefill": ("prefill_scale",),
 }
 """Parts of a step and the parameters that make them; ``hidden`` and ``saved`` are added by the model."""

@@ -104,6 +104,7 @@ def round_rows() -> list[dict[str, object]]:
         {
             "id": f"q{q_len}c{concurrency}",
             "engine_version": table["engine_version"],
+            "overlap": table["overlap"],
             "tp_size": 1,
             "kind": "tree",
             "q_len": q_len,

@@ -22,6 +22,7 @@ __all__ = [
     "RowGroup",
     "default_tp_size",
     "framework_of",
+    "known_overlap",
     "place_of",
     "read_rows",
     "row_name",
@@ -42,6 +43,8 @@ ROW_DEFAULTS: Mapping[str, str] = {
     "context_tok": "1024 (prompt tokens)",
     "output_tok": "absent: a bare step, without prefill of other requests",
     "prefix_hit_frac": "0",
+    "draft_steps": "q_len - 1, at most the drafter's block - 1 (for a drafter that runs once a drafted token)",
+    "overlap": "by engine_version: off for block drafters up to SGLang 0.5.13 and for trees up to 0.5.12",
     "accept_len": "1 without speculation, else the smaller of q_len and 4",
     "cuda_graph": "true",
     "cuda_graph_max_bs": "no limit",
@@ -110,6 +113,8 @@ _MEANT = {
 _NEVER_EMPTY = ("concurrency", "step_s")
 """A NaN here is a measurement that went wrong, not a cell that was left empty."""
 
+DEFAULT_TOPK = 4.0
+"""Branches of a tree that does not say: what SGLang 0.5 picks where nothing is given (srt/server_args.py)."""
 _FIT_FRAC = 0.8
 """Weights above this share of one GPU's memory need more than one."""
 
@@ -143,6 +148,18 @@ def framework_of(engine_version: object) -> str:
         return "sglang"
     match = re.match(r"v?0\.(\d+)", text)
     return "vllm" if match and int(match.group(1)) >= 6 else "sglang"
+
+
+def known_overlap(engine_version: str, *, tree: bool, block_drafter: bool) -> float:
+    """Whether a speculative step's host work overlaps the GPU's in a release: 1 on, 0 off.
+
+    SGLang turns the overlap scheduler off for a block drafter up to 0.5.13 (0.5.12.post1 srt/server_args.py:3707,
+    0.5.13 srt/arg_groups/speculative_hook.py:240; not in 0.5.14) and for a tree up to 0.5.12 (srt/server_args.py:3748).
+    A version that is not stated counts as new.
+    """
+    match = re.search(r"0\.5\.(\d+)", engine_version)
+    minor = int(match.group(1)) if match is not None else 1 << 20
+    return float(minor >= (14 if block_drafter else 13 if tree else 0))
 
 
 def _with_dtype(model: ModelProfile, dtype: WeightDtype) -> ModelProfile:
@@ -311,6 +328,9 @@ def _read_row(
     if need_step and (reader.absent("step_s") or step_s == 0):
         reader.fault("step_s", "a measured step_s in seconds, above zero, is needed to fit")
     backend = "default" if reader.absent("attention_backend") else str(row["attention_backend"])
+    topk = reader.number("topk", 1.0 if kind != "tree" else DEFAULT_TOPK, 1, whole=True)
+    version = "" if reader.absent("engine_version") else str(row["engine_version"])
+    overlap = known_overlap(version, tree=kind == "tree", block_drafter=drafter is None or drafter.drafts_blocks)
     values = {
         "tp_size": tp,
         "ep_size": reader.number("ep_size", 1, 1, whole=True),
@@ -328,6 +348,9 @@ def _read_row(
         "allreduce_fusion": float(reader.flag("allreduce_fusion", False)),
         "kv_bytes_per_element": _KV_BYTES[reader.choice("kv_dtype", "bf16", list(_KV_BYTES))],
         "attention_backend": float(attention_backend_code(backend.lower())),
+        "topk": topk if speculation else 1.0,
+        "draft_steps": reader.number("draft_steps", 0.0, 0, whole=True),
+        "overlap": overlap if reader.absent("overlap") else float(reader.flag("overlap", True)),
     }
     return values, step_s, drafted, dtype
 
