@@ -169,8 +169,9 @@ class Plan(Value):
     effective: Candidate | None
     predicted: Predicted | None
     off: Comparison | None = None
-    released: Comparison | None = None
-    """Best plan for the newest release when the choice needs a build that is not released."""
+    other_build: Comparison | None = None
+    """Best plan for the other build: the newest release where the choice needs one that is not released, the build
+    with trees where the release is better."""
     binding: tuple[BindingLimit, ...] = ()
     ties: tuple[Comparison, ...] = ()
     runners_up: tuple[Comparison, ...] = ()

@@ -195,8 +195,8 @@ def _launches(plan: Plan) -> list[str]:
     lines: list[str] = []
     for launch in plan.launches:
         lines += ["LAUNCH", *_command(launch)]
-    if plan.released is not None and plan.released.launches:
-        other = plan.released
+    if plan.other_build is not None and plan.other_build.launches:
+        other = plan.other_build
         lines += [
             f"OR, on the {other.label}: {describe(other.candidate)}",
             f"  {_interval(other.predicted.tok_per_s)} tok/s{_probability(other)}",

@@ -53,14 +53,14 @@ class Grounds:
     ttft: Callable[[Solved, Cell], Estimate | None]
 
 
-def answer(solved: Solved, grounds: Grounds, *, emit: Emit, released: tuple[Solved, Emit] | None = None) -> Plan:
+def answer(solved: Solved, grounds: Grounds, *, emit: Emit, beside: tuple[Solved, Emit] | None = None) -> Plan:
     """The plan of a search; an infeasible one carries the conflict instead of a launch.
 
     Args:
-        solved: the search for the build that accepts the best plan.
+        solved: the search for the build of the best plan.
         grounds: versions, notes and assumptions to print.
         emit: candidate to launch, for that build.
-        released: the same question for the newest release, shown beside a choice that needs another build.
+        beside: the same question for the other build.
     """
     request = solved.request
     lifted = tuple(Lift(id=id_, reason=reason) for id_, reason in sorted(request.lifts.items()))
@@ -122,7 +122,7 @@ def answer(solved: Solved, grounds: Grounds, *, emit: Emit, released: tuple[Solv
         effective=candidate,
         predicted=predicted,
         off=off_comparison,
-        released=_released(released, finalists, choice) if released is not None else None,
+        other_build=_other_build(beside, finalists, choice) if beside is not None else None,
         binding=binding_limits(solved, choice, finalists),
         ties=tuple(compare(other.label, other.cell, _never_run(solved, other)) for other in others if other.tie),
         runners_up=tuple(compare(other.label, other.cell) for other in others if not other.tie),
@@ -144,8 +144,8 @@ def _best_without(solved: Solved, id_: str) -> list[int]:
     return [] if row is None else [row]
 
 
-def _released(released: tuple[Solved, Emit], finalists: Finalists, choice: Cell) -> Comparison | None:
-    solved, emit = released
+def _other_build(beside: tuple[Solved, Emit], finalists: Finalists, choice: Cell) -> Comparison | None:
+    solved, emit = beside
     if solved.choice is None:
         return None
     cell = solved.choice
@@ -156,12 +156,17 @@ def _released(released: tuple[Solved, Emit], finalists: Finalists, choice: Cell)
     mine, theirs = finalists.draws(choice.row), own.draws(cell.row)
     candidate = solved.candidate(cell)
     return Comparison(
-        label=f"newest release {candidate.engine_version}",
+        label=_build_name(solved),
         candidate=candidate,
         predicted=own.predicted(cell, off_row=off_row),
         p_choice_better=float(np.mean(mine > theirs) + 0.5 * np.mean(mine == theirs)),
         launches=emit(candidate),
     )
+
+
+def _build_name(solved: Solved) -> str:
+    dialect, version = solved.request.target.dialect, solved.request.target.version
+    return f"build {dialect.id} (on {version})" if dialect.has_tree else f"newest release {version}"
 
 
 def _never_run(solved: Solved, other: Alternative) -> str | None:

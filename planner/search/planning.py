@@ -13,9 +13,10 @@ from planner.domain import (
 from planner.engine.dialects import get_dialect
 from planner.engine.version import parse_engine_version
 from planner.search.answer import Emit, Grounds, answer
+from planner.search.choose import TIE_FRAC
 from planner.search.models import load_models, points_for
 from planner.search.request import Question, Subject, load_subject, served_length
-from planner.search.score import Models
+from planner.search.score import TREE, Models
 from planner.search.solve import CHUNKED_PREFILL_TOK, Request, Solved, Target, retarget, solve
 from planner.search.ttft import first_token
 from planner.version import __version__
@@ -31,8 +32,10 @@ NEWEST_RELEASE = "0.5.23"
 def make_plan(question: Question) -> Plan:
     """The best safe launch for a question.
 
-    With neither engine version nor dialect named, the whole space is searched for the build that has trees, and the
-    best plan for the newest release is shown beside it; a choice that needs no tree is planned for the release.
+    With neither engine version nor dialect named, the whole space is searched for the build that has trees and for the
+    newest release, and the better plan is shown with the other beside it. The two differ in more than the tree: the
+    release overlaps its scheduling with the GPU. Within a tie the tree is kept, the form of which there are runs on
+    record. A choice that needs no tree is planned for the release.
 
     Raises:
         InputError: bad input, every problem at once.
@@ -48,9 +51,17 @@ def make_plan(question: Question) -> Plan:
     released = retarget(solved, release)
     if solved.choice is None:
         return _plan(question, subject, solved, None)
-    if solved.table.speculation[solved.choice.row] != 2:
+    if solved.table.speculation[solved.choice.row] != TREE:
         return _plan(question, subject, released, None)
+    if released.choice is not None and _rate(released) > _rate(solved) / (1.0 - TIE_FRAC):
+        return _plan(question, subject, released, solved)
     return _plan(question, subject, solved, released)
+
+
+def _rate(solved: Solved) -> float:
+    """What was maximised, at the choice."""
+    assert solved.choice is not None
+    return float(solved.rank[solved.choice.row])
 
 
 def target_of(subject: Subject) -> Target:
@@ -82,13 +93,13 @@ def request_for(question: Question, subject: Subject, models: Models, target: Ta
     )
 
 
-def _plan(question: Question, subject: Subject, solved: Solved, released: Solved | None) -> Plan:
+def _plan(question: Question, subject: Subject, solved: Solved, other: Solved | None) -> Plan:
     grounds = _grounds(subject, solved)
     return answer(
         solved,
         grounds,
         emit=_emitter(subject, solved.request.target),
-        released=(released, _emitter(subject, released.request.target)) if released is not None else None,
+        beside=(other, _emitter(subject, other.request.target)) if other is not None else None,
     )
 
 

@@ -53,11 +53,8 @@ class Target:
     def overlap(self, drafter: DrafterProfile | None) -> Overlap:
         """Whether the overlap scheduler is on for a chain and for a tree of this build."""
         release = self.version.release or self.version.table
-        block = drafter is None or drafter.drafts_blocks
-        chain = known_overlap(release, tree=False, block_drafter=block)
-        if self.dialect.disables_overlap is None:
-            return chain, known_overlap(release, tree=True, block_drafter=block)
-        return chain, 0.0 if self.dialect.disables_overlap else 1.0
+        tree = 0.0 if self.dialect.disables_overlap else known_overlap(release, drafter, tree=True)
+        return known_overlap(release, drafter, tree=False), tree
 
 
 @record(eq=False)

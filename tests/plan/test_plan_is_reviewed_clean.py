@@ -40,7 +40,7 @@ def test_every_launch_of_a_plan_is_clean(hw: str, target_c: int, version: str | 
         assert plan.conflict is not None
         assert plan.conflict.ids
         return
-    launches = [*plan.launches, *(plan.released.launches if plan.released is not None else ())]
+    launches = [*plan.launches, *(plan.other_build.launches if plan.other_build is not None else ())]
     for launch in plan.launches:
         assert faults(plan, launch) == []
     assert launches[0] == plan.launch

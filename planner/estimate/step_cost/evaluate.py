@@ -14,6 +14,7 @@ from planner.estimate.step_cost.observations import (
     TPOT_SYSTEMS,
     autoregressive_rows,
     field_rows,
+    overlapped_rows,
     quoted_model,
     round_rows,
     tpot_rows,
@@ -128,6 +129,11 @@ def evaluate_step_cost() -> list[AccuracyRow]:
             ]
         ),
         note="Qwen3-4B, 8B, Coder-30B-A3B on one B200 with SGLang (DFlash Table 3): models that no fit has seen",
+    )
+    add(
+        "plain and DFLASH chain steps with overlap, nothing calibrated",
+        _compare(fit_step_cost(hw="h100", model=quoted_model("qwen3-4b")), overlapped_rows()),
+        note="Qwen3-4B on one H100 with SGLang (diffusion-sparked-tree), the drafter's own forward not counted",
     )
     fit = fit_step_cost(field_rows(), hw="b300", model=_MODEL, drafter="kimi-k2.6-dflash", noise_frac=0.06)
     add("eager step, FN-08 and FN-14, from FN-01 to FN-03", _compare(fit, field_rows(role="predict")))

@@ -18,6 +18,7 @@ __all__ = [
     "autoregressive_rows",
     "excluded",
     "field_rows",
+    "overlapped_rows",
     "quoted_model",
     "round_rows",
     "tpot_rows",
@@ -113,6 +114,21 @@ def round_rows() -> list[dict[str, object]]:
         }
         for q_len, concurrency, ms in table["points"]
     ]
+
+
+def overlapped_rows() -> list[dict[str, object]]:
+    """Plain decoding and a DFLASH chain of Qwen3-4B on one H100, overlap scheduling on, steps derived from tok/s."""
+    table = _quoted()["overlapped"]
+    common = {name: table[name] for name in ("engine_version", "context_tok", "output_tok")} | {"tp_size": 1}
+    rows: list[dict[str, object]] = []
+    for i, concurrency in enumerate(table["concurrency"]):
+        here = common | {"concurrency": concurrency}
+        rows.append(here | {"id": f"off C={concurrency}", "step_s": concurrency / table["off_tok_per_s"][i]})
+        accept = table["chain_accept_len"][i]
+        chain = {"kind": "chain", "q_len": table["q_len"], "draft": table["draft"], "accept_len": accept}
+        step_s = concurrency * accept / table["chain_tok_per_s"][i]
+        rows.append(here | chain | {"id": f"chain C={concurrency}", "step_s": step_s})
+    return rows
 
 
 def quoted_model(model_id: str) -> ModelProfile:

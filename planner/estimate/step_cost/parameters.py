@@ -150,22 +150,24 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter(
         "spec_step_s",
         "s",
-        2.1e-3,
+        1.6e-3,
         0.8e-3,
         0.0,
         20e-3,
         "host time of a speculative step beside step_host_s (draft launch, tree build, accept), overlap scheduling on",
-        "step at C = 1 minus kernels and step_host_s: 1.9 and 2.4 ms (DFlash Table 3, Qwen3-4B and 8B on B200)",
+        "step at C = 1 minus kernels and step_host_s: 1.9 and 2.4 ms (DFlash Table 3, Qwen3-4B and 8B on B200), 1.2 ms "
+        "(DFLASH on one H100: diffusion-sparked-tree, concurrency/REPORT.md), 0.7 to 1.5 ms (docs/h200.md)",
     ),
     Parameter(
         "spec_serial_s",
         "s",
-        2.7e-3,
-        1.0e-3,
+        1.8e-3,
+        1.2e-3,
         0.0,
         10e-3,
-        "host time of a speculative step that overlap scheduling hides: what switching it off adds",
-        "diffusion-sparked-tree, dspark, Qwen3-4B on one H100",
+        "host time of a speculative step that overlap scheduling would hide (a tree built on the host included)",
+        "steps with and without overlap at C = 1, Qwen3-4B on one H100, SGLang 0.5.16: 1.0 ms more (DFLASH), 1.6 (DSPARK; "
+        "github jwlaboratory/diffusion-sparked-tree, concurrency/REPORT.md); a tree built on the host adds to it",
     ),
     Parameter(
         "spec_request_s",
@@ -181,12 +183,12 @@ PARAMETERS: tuple[Parameter, ...] = (
     Parameter(
         "spec_serial_request_s",
         "s",
-        0.2e-3,
+        0.1e-3,
         0.1e-3,
         0.0,
         2e-3,
-        "host time of a speculative step for each running request that overlap scheduling hides",
-        "diffusion-sparked-tree, dspark, Qwen3-4B on one H100: what switching it off adds",
+        "the same for each running request",
+        "growth up to C = 32 in the same runs: 0.04 ms a request (DFLASH), 0.1 (DSPARK)",
     ),
     Parameter(
         "spec_row_s",

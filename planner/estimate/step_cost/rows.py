@@ -44,7 +44,8 @@ ROW_DEFAULTS: Mapping[str, str] = {
     "output_tok": "absent: a bare step, without prefill of other requests",
     "prefix_hit_frac": "0",
     "draft_steps": "q_len - 1, at most the drafter's block - 1 (for a drafter that runs once a drafted token)",
-    "overlap": "by engine_version: off for block drafters up to SGLang 0.5.13 and for trees up to 0.5.12",
+    "overlap": "off for a tree on a block drafter; by engine_version: off for block drafters up to SGLang 0.5.13 and "
+    "for trees up to 0.5.12, else on",
     "accept_len": "1 without speculation, else the smaller of q_len and 4",
     "cuda_graph": "true",
     "cuda_graph_max_bs": "no limit",
@@ -150,16 +151,20 @@ def framework_of(engine_version: object) -> str:
     return "vllm" if match and int(match.group(1)) >= 6 else "sglang"
 
 
-def known_overlap(engine_version: str, *, tree: bool, block_drafter: bool) -> float:
-    """Whether a speculative step's host work overlaps the GPU's in a release: 1 on, 0 off.
+def known_overlap(engine_version: str, drafter: DrafterProfile | None, *, tree: bool) -> float:
+    """Whether a speculative step's host work overlaps the GPU's: 1 on, 0 off.
 
     SGLang turns the overlap scheduler off for a block drafter up to 0.5.13 (0.5.12.post1 srt/server_args.py:3707,
     0.5.13 srt/arg_groups/speculative_hook.py:240; not in 0.5.14) and for a tree up to 0.5.12 (srt/server_args.py:3748).
-    A version that is not stated counts as new.
+    A tree on a block drafter runs in builds of its own, all known ones without overlap (docs/dialects.md). A version
+    that is not stated counts as new, a drafter that is not known as an autoregressive one.
     """
+    if tree and drafter is not None and drafter.drafts_blocks:
+        return 0.0
     match = re.search(r"0\.5\.(\d+)", engine_version)
     minor = int(match.group(1)) if match is not None else 1 << 20
-    return float(minor >= (14 if block_drafter else 13 if tree else 0))
+    first = 14 if drafter is not None and drafter.drafts_blocks else 13 if tree else 0
+    return float(minor >= first)
 
 
 def _with_dtype(model: ModelProfile, dtype: WeightDtype) -> ModelProfile:
@@ -330,7 +335,7 @@ def _read_row(
     backend = "default" if reader.absent("attention_backend") else str(row["attention_backend"])
     topk = reader.number("topk", 1.0 if kind != "tree" else DEFAULT_TOPK, 1, whole=True)
     version = "" if reader.absent("engine_version") else str(row["engine_version"])
-    overlap = known_overlap(version, tree=kind == "tree", block_drafter=drafter is None or drafter.drafts_blocks)
+    overlap = known_overlap(version, drafter if drafted else None, tree=kind == "tree")
     values = {
         "tp_size": tp,
         "ep_size": reader.number("ep_size", 1, 1, whole=True),
