@@ -10,7 +10,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ __all__ = [
     "Score",
     "accept_curve",
     "acceptance_points",
+    "blind_ladder",
     "choices",
     "context_slopes",
     "crossovers",
@@ -48,18 +49,27 @@ __all__ = [
     "few_point_errors",
     "fit_cells",
     "informative",
+    "known_cells",
     "kv_capacity",
     "ladder",
     "load_cells",
     "model_profile",
     "observations",
     "one_point",
+    "other_draft",
+    "other_draft_score",
     "quarter",
     "score",
+    "second_starts",
 ]
 
 MODELS = {"qwen3-8b": "dense-8b", "mla-moe-rank": "mla-moe-rank"}
 MIN_TREES = 3
+SECOND_RUN = "2026-11-30T12"
+"""The second run began after this hour; the model had been fixed before (raw/blind_second.json)."""
+OTHER_DRAFT = "draft-0.6b"
+DRAFT_STEPS = 4
+"""Draft steps of the trees; one job has 8."""
 
 
 @lru_cache(maxsize=4)
@@ -102,11 +112,20 @@ class Cell:
     prompt_tok: int
     step_s: float
     accept_len: float
+    draft: str
+    draft_steps: int
+    later: bool
+    """Measured in the second run, after the model had been fixed."""
     n_repeats: int
     spread_frac: float
     line_cv: float
     disturbed: bool
     row: Mapping[str, object]
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """What one configuration is."""
+        return (self.kind, self.q_len, self.draft, self.draft_steps, self.graph, self.concurrency, self.prompt_tok)
 
     @property
     def mode(self) -> str:
@@ -115,11 +134,37 @@ class Cell:
 
 
 def load_cells(model_id: str, *, disturbed: bool = False) -> list[Cell]:
-    """Cells of one model.
+    """Cells of one model with the small draft model, each configuration once: the first start that measured it.
 
     Eager steps wait for the host. While the next server imported on the same host they were up to 1.6 times longer, and
     their decode lines scatter by 2 to 19 %: such cells are in the ledger and left out here unless ``disturbed``.
     """
+    seen: set[tuple[object, ...]] = set()
+    kept = []
+    for cell in sorted(_all_cells(model_id), key=lambda cell: cell.later):
+        if cell.draft == OTHER_DRAFT or cell.place in seen or (cell.disturbed and not disturbed):
+            continue
+        seen.add(cell.place)
+        kept.append(cell)
+    return sorted(kept, key=lambda cell: cell.id)
+
+
+def second_starts(model_id: str) -> list[tuple[Cell, Cell]]:
+    """(first, second) measurement of each cell that two starts of one configuration have."""
+    first = {cell.place: cell for cell in load_cells(model_id)}
+    return [
+        (first[cell.place], cell)
+        for cell in _all_cells(model_id)
+        if cell.draft != OTHER_DRAFT and not cell.disturbed and first[cell.place].id != cell.id
+    ]
+
+
+def other_draft(model_id: str = "qwen3-8b") -> list[Cell]:
+    """Cells with the draft model of 0.6 billion parameters."""
+    return [cell for cell in _all_cells(model_id) if cell.draft == OTHER_DRAFT]
+
+
+def _all_cells(model_id: str) -> list[Cell]:
     cells = []
     for item in observations():
         if item.model != model_id or item.step_s is None or item.candidate is None or item.concurrency is None:
@@ -151,14 +196,16 @@ def load_cells(model_id: str, *, disturbed: bool = False) -> list[Cell]:
             prompt_tok=int(metric(item, "prompt_tok") or 0),
             step_s=item.step_s,
             accept_len=accept,
+            draft=str(row["draft"]),
+            draft_steps=_argument(item, "--speculative-num-steps"),
+            later=str(item.recorded_at) > SECOND_RUN,
             n_repeats=item.n_repeats,
             spread_frac=item.spread_frac or 0.0,
             line_cv=metric(item, "line_step_cv") or 0.0,
             disturbed=not candidate.cuda_graph and bool(metric(item, "neighbour_imports")),
             row=row,
         )
-        if disturbed or not cell.disturbed:
-            cells.append(cell)
+        cells.append(cell)
     return cells
 
 
@@ -263,9 +310,10 @@ def accept_curve() -> dict[tuple[str, int], float]:
     budget 8 (EAGLE trees, topk 8, 4 steps); the chain of 4 from the same curve."""
     fit = fit_acceptance([(8, 4.0)], block_size=5, topk=8, tree_shape="eagle")
     curve = {("off", 1): 1.0, ("tree", 9): 4.0}
-    for budget in (4, 16, 32):
+    for budget in (2, 4, 12, 16, 32):
         curve["tree", budget + 1] = float(fit.predict(budget).value)  # type: ignore[union-attr]
-    curve["chain", 5] = float(fit.predict_chain(4).value)  # type: ignore[union-attr]
+    for length in (2, 4):
+        curve["chain", length + 1] = float(fit.predict_chain(length).value)  # type: ignore[union-attr]
     return curve
 
 
@@ -284,7 +332,7 @@ class Choice:
 def choices(fit: StepCostFit, cells: Sequence[Cell], curve: Mapping[tuple[str, int], float]) -> list[Choice]:
     """For each context and concurrency with at least three measured options: chosen by predicted tokens per second,
     judged by measured ones. Both use the accept lengths of ``curve``."""
-    graph = [c for c in cells if c.graph and (c.kind, c.q_len) in curve]
+    graph = [c for c in cells if c.graph and (c.kind, c.q_len) in curve and c.draft_steps <= DRAFT_STEPS]
     out = []
     for place in sorted({(c.prompt_tok, c.concurrency) for c in graph}):
         here = [c for c in graph if (c.prompt_tok, c.concurrency) == place]
@@ -319,7 +367,7 @@ def crossovers(
         tree = {
             c.concurrency: c
             for c in cells
-            if c.graph and (c.kind, c.q_len) == ("tree", 9) and c.prompt_tok == prompt_tok
+            if c.graph and (c.kind, c.q_len, c.draft_steps) == ("tree", 9, DRAFT_STEPS) and c.prompt_tok == prompt_tok
         }
         sizes = sorted(off.keys() & tree.keys())
         if not sizes:
@@ -358,6 +406,7 @@ def kv_capacity() -> list[tuple[str, float, float]]:
             q_len=candidate.q_len,
             is_tree=candidate.speculation.value == "tree",
             context_length_tok=9216,
+            attention_backend="triton",
         )
         name = f"{item.model}, {candidate.speculation.value}, q_len {candidate.q_len}"
         name += f", fraction {candidate.mem_fraction_static:g}"
@@ -373,6 +422,8 @@ def acceptance_points(temperature: float = 0.0) -> list[dict[str, Any]]:
     points = []
     for item in observations("h200_acceptance"):
         if item.accept_len is None or item.temperature != temperature or item.candidate is None:
+            continue
+        if item.candidate.cuda_graph:  # the probe of 16380 rows
             continue
         points.append(
             {
@@ -444,7 +495,9 @@ def context_slopes(
 ) -> list[tuple[str, int, int, float, float]]:
     """(kind, q_len, C, ns, ns): what one more cached token costs in one layer between 2048 and 8192 prompt tokens, as
     measured and divided by the waves of thread blocks (one a request and query head, ``n_sms`` at a time)."""
-    by_place = {(c.kind, c.q_len, c.concurrency, c.prompt_tok): c for c in cells if c.graph}
+    by_place = {
+        (c.kind, c.q_len, c.concurrency, c.prompt_tok): c for c in cells if c.graph and c.draft_steps <= DRAFT_STEPS
+    }
     out = []
     for (kind, q_len, size, prompt), long in sorted(by_place.items()):
         short = by_place.get((kind, q_len, size, 2048))
@@ -460,13 +513,30 @@ def one_point(cells: Sequence[Cell]) -> list[int]:
     return [min(plain, key=lambda i: cells[i].prompt_tok)]
 
 
+def known_cells(cells: Sequence[Cell]) -> dict[str, list[int]]:
+    """Positions known on each step of the ladder: none, one autoregressive cell, four informative ones, a quarter."""
+    return {"zero": [], "one": one_point(cells), "four": informative(cells, 4), "quarter": quarter(cells)}
+
+
 def ladder(model_id: str) -> dict[str, Score]:
-    """Scores with nothing known, one autoregressive cell, four informative cells and a quarter of the cells known. What
-    is known is not scored."""
+    """Scores by what is known. What is known is not scored."""
     cells = load_cells(model_id)
-    steps = {"zero": [], "one": one_point(cells), "four": informative(cells, 4), "quarter": quarter(cells)}
     out = {}
-    for name, known in steps.items():
+    for name, known in known_cells(cells).items():
         rest = [c for i, c in enumerate(cells) if i not in known]
         out[name] = score(fit_cells(model_id, cells, known), rest)
     return out
+
+
+def blind_ladder(model_id: str) -> dict[str, Score]:
+    """The same with cells of the first run known and those of the second scored, which no model had seen."""
+    cells = load_cells(model_id)
+    first, second = [c for c in cells if not c.later], [c for c in cells if c.later]
+    return {name: score(fit_cells(model_id, first, known), second) for name, known in known_cells(first).items()}
+
+
+def other_draft_score() -> Score:
+    """Cells with another draft model, predicted from its shape by the fit on a quarter of the others."""
+    cells = load_cells("qwen3-8b")
+    fit = fit_cells("qwen3-8b", cells, quarter(cells))
+    return score(replace(fit, drafter=drafter_profile(OTHER_DRAFT)), other_draft())

@@ -25,7 +25,7 @@ from design import Job, job_named  # noqa: E402
 from planner.domain import Candidate, Metric, Observation, Outcome, Speculation  # noqa: E402
 from planner.launch.bench_stats import FULL_BATCH_FRAC  # noqa: E402
 
-__all__ = ["acceptance_observations", "main", "observations", "read_raw"]
+__all__ = ["acceptance_observations", "main", "observations", "read_accept", "read_raw"]
 
 SOURCE = "GPU campaign of 2026-11-30 on one rented H200 (docs/h200.md, benchmarks/h200)"
 MODEL_IDS = {"dense-8b": "qwen3-8b", "mla-moe-rank": "mla-moe-rank"}
@@ -39,9 +39,16 @@ def read_raw(folder: Path = HERE / "raw") -> Iterator[dict[str, Any]]:
             yield from map(json.loads, stream)
 
 
+def read_accept(folder: Path = HERE / "raw") -> Iterator[dict[str, Any]]:
+    """Every record of the servers that ran the trained pair."""
+    for path in sorted(folder.glob("accept*.jsonl.gz")):
+        with gzip.open(path, "rt") as stream:
+            yield from map(json.loads, stream)
+
+
 def _candidate(job: Job) -> Candidate:
     return Candidate(
-        tp_size=1,
+        tp_size=job.tp_size,
         speculation=Speculation(job.kind),
         budget=job.q_len - 1,
         topk=job.topk,
@@ -172,9 +179,9 @@ def acceptance_observations(records: Iterable[dict[str, Any]]) -> list[Observati
             budget=q_len - 1,
             topk=topk,
             q_len=q_len,
-            max_running_requests=64,
-            cuda_graph=False,
-            cuda_graph_max_bs=0,
+            max_running_requests=(at_once := record.get("at_once", 64)),
+            cuda_graph=(graph := bool(record.get("graph"))),
+            cuda_graph_max_bs=at_once if graph else 0,
             attention_backend="triton",
             mem_fraction_static=0.5,
             engine_version="0.5.15.post1",
@@ -191,7 +198,7 @@ def acceptance_observations(records: Iterable[dict[str, Any]]) -> list[Observati
             "recorded_at": record["at"],
             "source": SOURCE,
         }
-        name = f"h200-20261130-accept-s{steps}-k{topk}-q{q_len}"
+        name = f"h200-20261130-accept-s{steps}-k{topk}-q{q_len}" + (f"-c{at_once}-graph" if graph else "")
         if record["type"] == "failure":
             detail = next((line for line in record["log"] if line.startswith("RuntimeError")), record["error"])
             out.append(Observation(id=f"{name}-failed", **common, outcome=Outcome(cause="crash", detail=detail[:300])))
@@ -210,7 +217,7 @@ def acceptance_observations(records: Iterable[dict[str, Any]]) -> list[Observati
             Observation(
                 id=f"{name}-t{record['temperature']:g}",
                 **common,
-                concurrency=64,
+                concurrency=at_once,
                 context_tok=192,
                 output_tok=192,
                 temperature=record["temperature"],
@@ -224,8 +231,7 @@ def acceptance_observations(records: Iterable[dict[str, Any]]) -> list[Observati
 def main() -> int:
     """Writes both files."""
     folder = ROOT / "planner" / "data" / "observations"
-    with gzip.open(HERE / "raw" / "accept.jsonl.gz", "rt") as stream:
-        accept = acceptance_observations(list(map(json.loads, stream)))
+    accept = acceptance_observations(read_accept())
     for name, items in (("h200", observations(read_raw())), ("h200_acceptance", accept)):
         text = "".join(item.model_dump_json(exclude_none=True, exclude_defaults=True) + "\n" for item in items)
         (folder / f"{name}.jsonl").write_text(text, encoding="utf-8")

@@ -9,10 +9,15 @@ Formulas
     KV          MLA caches one latent vector per token, the same on every tensor-parallel rank: replicated over
                 tp_size / attention_dp_size, divided by attention_dp_size (models.md figure: 70.3 KB a token in BF16).
                 GQA divides by the ranks of an attention group down to one KV head.
-    graphs      activations of the captured batch, and for trees the mask buffer of max_bs x q_len x context bytes
-                (field notes: about 37 MB at 1152 rows x 32768).
-    pool        SGLang gives mem_fraction_static x device memory to weights and KV; the rest is for graphs and
-                activations (sglang.md rule 42).
+                A draft's cache is its own; of an autoregressive drafter SGLang counts each layer as one of the target
+                (0.5.15 srt/model_executor/pool_configurator.py:140-156).
+    graphs      activations of the captured batch, for trees the mask buffer of max_bs x q_len x context bytes (field
+                notes: about 37 MB at 1152 rows x 32768), and with Triton the partial results of split decode attention:
+                rows x heads x splits x width x 4 bytes. With MLA there are up to 256 splits of 512 values from SGLang
+                0.5.12 on (srt/layers/attention/triton_backend.py, init_cuda_graph_state): 64 GiB were asked for at
+                16380 rows and 8 heads (docs/h200.md).
+    pool        SGLang gives mem_fraction_static x the memory that is free before weights to weights and KV; the rest is
+                for graphs and activations (sglang.md rule 42).
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ from planner.domain import AttentionKind, DrafterProfile, HardwareProfile, Model
 from planner.units import GIB
 
 __all__ = [
+    "CONTEXT_BYTES",
     "KV_BYTES_PER_ELEMENT",
     "MemoryParts",
     "draft_bytes_per_rank",
@@ -33,6 +39,7 @@ __all__ = [
     "kv_capacity_tok",
     "memory_parts",
     "reserve_bytes_per_rank",
+    "triton_split_bytes_per_rank",
     "weight_bytes_per_rank",
 ]
 
@@ -40,9 +47,14 @@ Floats = NDArray[np.float64]
 
 KV_BYTES_PER_ELEMENT = {"bf16": 2.0, "auto": 2.0, "fp8_e4m3": 1.0, "fp8_e5m2": 1.0}
 
-CONTEXT_BYTES = 1.0 * GIB
-"""CUDA context, NCCL buffers and the allocator's slack on one rank (SGLang reserves 512 MB + tp/8 GB of its own:
-0.5.23 srt/arg_groups/memory_hook.py:276-350)."""
+CONTEXT_BYTES = 1.3 * GIB
+"""CUDA context and libraries on one rank before weights are loaded: 139.09 of 140.40 GiB were free on an H200
+(docs/h200.md)."""
+
+KV_SPLITS = 8
+"""SGLang 0.5 ``--triton-attention-num-kv-splits``: 8 by default."""
+_MIN_BLOCK_TOK = 32
+"""Cached tokens of a split at least (srt/layers/attention/triton_backend.py:60, _MLA_DECODE_MIN_BLOCK_KV)."""
 
 ACTIVATION_BYTES_PER_TOK_PER_HIDDEN = 1.5e6 / 7168
 """SGLang reserves 1.5 MB of activations for each token of a prefill chunk (memory_hook.py:276-350), scaled by hidden
@@ -86,6 +98,8 @@ def kv_bytes_per_tok_per_rank(
     target = model.n_attention_layers * np.asarray(elements) * np.asarray(kv_bytes_per_element, dtype=np.float64)
     if drafter is None:
         return np.asarray(target * np.ones_like(group))
+    if not drafter.drafts_blocks:
+        return np.asarray(target * (1.0 + drafter.n_layers / model.n_attention_layers) * np.ones_like(group))
     draft_heads = np.ceil(drafter.n_kv_heads / group)
     return np.asarray(target + drafter.n_layers * 2 * draft_heads * drafter.head_dim * 2.0)
 
@@ -102,6 +116,31 @@ def graph_bytes_per_rank(
     rows = np.asarray(cuda_graph_max_bs, dtype=np.float64) * np.asarray(q_len, dtype=np.float64)
     mask = rows * context_length_tok * np.asarray(is_tree, dtype=np.float64)
     return np.asarray(rows * GRAPH_BYTES_PER_ROW_PER_HIDDEN * model.hidden_dim + mask)
+
+
+def triton_split_bytes_per_rank(
+    hardware: HardwareProfile,
+    model: ModelProfile,
+    *,
+    rows: ArrayLike,
+    tp_size: ArrayLike,
+    attention_dp_size: ArrayLike = 1,
+    context_length_tok: float = 0.0,
+) -> Floats:
+    """Buffer that Triton's attention keeps for captured graphs: partial results of each row, head and split, in FP32."""
+    group = np.asarray(tp_size, dtype=np.float64) / np.asarray(attention_dp_size, dtype=np.float64)
+    heads = np.maximum(model.n_heads / group, 1.0)
+    splits, width = float(KV_SPLITS), float(model.v_head_dim)
+    if model.attention_kind is AttentionKind.MLA:
+        by_context = _power_of_two(context_length_tok / _MIN_BLOCK_TOK)
+        by_processors = _power_of_two(hardware.n_sms) if hardware.n_sms else by_context
+        splits, width = max(splits, min(by_processors, by_context)), float(model.kv_lora_rank)
+    return np.asarray(np.asarray(rows, dtype=np.float64) * heads * splits * width * 4.0)
+
+
+def _power_of_two(value: float) -> float:
+    """The next power of two."""
+    return float(2.0 ** np.ceil(np.log2(max(value, 1.0))))
 
 
 def reserve_bytes_per_rank(model: ModelProfile, *, chunked_prefill_tok: float = 8192.0) -> float:
@@ -128,7 +167,8 @@ def kv_capacity_tok(
     """
     memory = float(hardware.memory_bytes)
     fraction = np.asarray(mem_fraction_static, dtype=np.float64)
-    static = np.minimum(fraction * memory, memory - np.asarray(outside_bytes, dtype=np.float64))
+    free = memory - CONTEXT_BYTES
+    static = np.minimum(fraction * free, memory - np.asarray(outside_bytes, dtype=np.float64))
     pool = static - np.asarray(weight_bytes, dtype=np.float64)
     return np.maximum(0.0, np.floor(pool / np.asarray(kv_bytes_per_tok, dtype=np.float64)))
 
@@ -167,6 +207,7 @@ def memory_parts(
     q_len: int,
     is_tree: bool,
     context_length_tok: float,
+    attention_backend: str = "default",
     chunked_prefill_tok: float = 8192.0,
 ) -> tuple[MemoryParts, float]:
     """Parts of one rank and the KV capacity in tokens, for one configuration (``drafter`` None: no speculation)."""
@@ -190,6 +231,17 @@ def memory_parts(
             context_length_tok=context_length_tok,
         )
     )
+    if attention_backend == "triton":
+        graphs += float(
+            triton_split_bytes_per_rank(
+                hardware,
+                model,
+                rows=cuda_graph_max_bs * q_len,
+                tp_size=tp_size,
+                attention_dp_size=attention_dp_size,
+                context_length_tok=context_length_tok,
+            )
+        )
     reserve = reserve_bytes_per_rank(model, chunked_prefill_tok=chunked_prefill_tok)
     capacity = float(
         kv_capacity_tok(

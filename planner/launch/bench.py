@@ -122,7 +122,7 @@ class Bencher:
     run_client: RunClient = run_client
 
     async def run(self) -> list[CellResult]:
-        """Measures every cell that the budget allows.
+        """Measures every cell that the budget allows, the last one first: it is the one that ranks.
 
         Raises:
             JudgedError: the client failed.
@@ -133,15 +133,15 @@ class Bencher:
             # A batch size that was not seen before compiles kernels: all of them before anything is measured.
             self.ui.step(f"warm-up {cell}", number, len(cells))
             await self.once(cell, n_prompts=cell.concurrency, seed=self.plan.seed + 7919 + number)
-        results: list[CellResult] = []
-        for number, cell in enumerate(cells):
+        results: dict[int, CellResult] = {}
+        for done, number in enumerate([len(cells) - 1, *range(len(cells) - 1)]):
             now = time.monotonic()
             if now >= deadline and results:
-                self.notes.append(f"not measured, the budget is spent: {cell}")
+                self.notes.append(f"not measured, the budget is spent: {cells[number]}")
                 continue
-            share_s = max(0.0, deadline - now) / (len(cells) - number)
-            results.append(await self._cell(cell, now + share_s, number))
-        return results
+            share_s = max(0.0, deadline - now) / (len(cells) - done)
+            results[number] = await self._cell(cells[number], now + share_s, number)
+        return [results[number] for number in sorted(results)]
 
     async def once(self, cell: Cell, *, n_prompts: int, seed: int) -> ClientRun:
         """One run of the client.

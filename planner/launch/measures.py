@@ -35,6 +35,8 @@ def bench_measure(plan: BenchPlan, identity: Identity) -> Measure:
         results = await gate.guard(bencher.run(), timeout_s=plan.budget_s + 2 * plan.run_timeout_s, late=late)
         session.notes += bencher.notes
         driver = driver_of(session.order.host)
+        for note in bencher.notes:
+            session.ui.say(note)
         for result in results:
             session.ui.say(_shown(result))
         base = {"target": session.order.target, "engine_version": session.engine.version if session.engine else None}

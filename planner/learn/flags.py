@@ -13,6 +13,7 @@ from planner.errors import InputError, Problem
 __all__ = ["Setting", "apply_changes", "changes_between", "knobs_between", "read_commands", "settings_of"]
 
 _ASSIGNMENT = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
+_DRAFT = "--speculative-"
 _IGNORED = frozenset({"--port", "--host", "--log-level", "--served-model-name"})
 """Flags that do not change what the engine computes."""
 
@@ -134,7 +135,10 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def knobs_between(launches: Sequence[Launch]) -> list[Mapping[str, str]]:
-    """For each launch the flags and variables in which the launches differ."""
+    """For each launch the flags and variables in which the launches differ.
+
+    The flags of speculation are one knob, ``draft``: none of them stands without the others.
+    """
     tables = []
     for launch in launches:
         _, flags = settings_of(launch.argv)
@@ -142,7 +146,15 @@ def knobs_between(launches: Sequence[Launch]) -> list[Mapping[str, str]]:
         tables.append(table | {f"env {name}": value for name, value in launch.env})
     names = sorted({name for table in tables for name in table})
     varying = [name for name in names if len({table.get(name) for table in tables}) > 1]
-    return [{name: table.get(name, "not given") for name in varying} for table in tables]
+    drafts = [name for name in varying if name.startswith(_DRAFT)]
+    knobs = []
+    for table in tables:
+        own = {name: table.get(name, "not given") for name in varying if name not in drafts}
+        if drafts:
+            given = [f"{name.removeprefix(_DRAFT)} {table[name]}" for name in drafts if name in table]
+            own["draft"] = ", ".join(given) or "not given"
+        knobs.append(own)
+    return knobs
 
 
 def _value(words: tuple[str, ...]) -> str:

@@ -13,12 +13,14 @@ from planner._record import record
 from planner.domain import DrafterProfile, HardwareProfile, Limit, ModelProfile, Workload
 from planner.domain.table import CandidateTable
 from planner.estimate.memory import (
+    CONTEXT_BYTES,
     KV_BYTES_PER_ELEMENT,
     draft_bytes_per_rank,
     graph_bytes_per_rank,
     kv_bytes_per_tok_per_rank,
     kv_capacity_tok,
     reserve_bytes_per_rank,
+    triton_split_bytes_per_rank,
     weight_bytes_per_rank,
 )
 from planner.limits import LimitContext, LimitVerdict, evaluate_limit
@@ -132,6 +134,7 @@ class MemoryColumns:
 
 def memory_columns(
     table: CandidateTable,
+    hardware: HardwareProfile,
     model: ModelProfile,
     drafter: DrafterProfile | None,
     workload: Workload,
@@ -159,6 +162,16 @@ def memory_columns(
         is_tree=(table.speculation == 2)[:, None],
         context_length_tok=context_length_tok,
     )
+    splits = triton_split_bytes_per_rank(
+        hardware,
+        model,
+        rows=table.cuda_graph_max_bs * table.q_len[:, None],
+        tp_size=tp[:, None],
+        attention_dp_size=adp[:, None],
+        context_length_tok=context_length_tok,
+    )
+    triton = np.array([name == "triton" for name in table.backends])[table.attention_backend]
+    graphs = graphs + np.where(triton[:, None], splits, 0.0)
     active = np.minimum(table.replicas, max(1.0, np.floor(n_running)))
     on_rank = np.ceil(np.ceil(n_running / active) / adp)
     return MemoryColumns(
@@ -179,7 +192,7 @@ def memory_constraints(
     Together the last two say that ``kv_capacity_tok`` is at least what is needed.
     """
     total = float(hardware.memory_bytes)
-    static = table.mem_fraction_static[None, None, :] * total
+    static = table.mem_fraction_static[None, None, :] * (total - CONTEXT_BYTES)
     weights = memory.weight_bytes + memory.draft_bytes
     filled = weights + (memory.needed_tok * memory.kv_bytes_per_tok)
     outside = memory.graph_bytes + memory.reserve_bytes

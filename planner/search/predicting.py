@@ -202,6 +202,7 @@ def predict_candidate(
         constraints=Constraints((), (1, 1, 1)),
         memory=memory_columns(
             table,
+            subject.hardware,
             subject.model,
             drafter,
             workload,

@@ -189,6 +189,7 @@ def _solve_running(request: Request, n_running: int, kv_dtypes: tuple[str, ...])
     scores = score(table, models, n_running=float(n_running), overlap=overlap)
     memory = memory_columns(
         table,
+        models.hardware,
         models.model,
         models.drafter,
         request.workload,

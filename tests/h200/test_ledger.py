@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import sys
@@ -21,7 +20,7 @@ BENCH = ROOT / "benchmarks" / "h200"
 sys.path.insert(0, str(BENCH))
 
 import analysis  # noqa: E402
-from build_ledger import acceptance_observations, observations, read_raw  # noqa: E402
+from build_ledger import acceptance_observations, observations, read_accept, read_raw  # noqa: E402
 
 LEDGERS = ("h200", "h200_acceptance")
 
@@ -43,8 +42,7 @@ def test_every_observation_has_its_provenance(name: str) -> None:
 def test_the_packaged_ledger_is_what_the_raw_records_say() -> None:
     built = {item.id: item for item in observations(read_raw())}
     assert built == {item.id: item for item in analysis.observations()}
-    with gzip.open(BENCH / "raw" / "accept.jsonl.gz", "rt") as stream:
-        accept = acceptance_observations(list(map(json.loads, stream)))
+    accept = acceptance_observations(read_accept())
     assert accept == list(analysis.observations("h200_acceptance"))
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from planner.data import load_drafter, load_hardware, load_limits, load_model
 from planner.domain import Candidate, Limit
 from planner.domain.table import CandidateTable
-from planner.estimate.memory import kv_capacity_tok, memory_parts
+from planner.estimate.memory import CONTEXT_BYTES, kv_capacity_tok, memory_parts
 from planner.limits import LimitContext, evaluate_limit
 from planner.search.choose import TIE_FRAC, best_row, smallest_conflict, tied_rows
 from planner.search.request import WorkloadInput, served_length
@@ -53,13 +53,14 @@ def fits(solved: Solved, candidate: Candidate) -> bool:
         q_len=candidate.q_len,
         is_tree=candidate.speculation.value == "tree",
         context_length_tok=served_length(request.workload, models.model),
+        attention_backend=candidate.attention_backend,
         chunked_prefill_tok=CHUNKED_PREFILL_TOK,
     )
     on_replica = -(-request.workload.target_c // min(candidate.replicas, request.workload.target_c))
     needed = -(-on_replica // candidate.attention_dp_size) * (request.workload.peak_context_tok + candidate.q_len)
     total = models.hardware.memory_bytes
     outside = parts.graph_bytes + parts.reserve_bytes
-    return capacity >= needed and candidate.mem_fraction_static * total + outside <= total
+    return capacity >= needed and candidate.mem_fraction_static * (total - CONTEXT_BYTES) + outside <= total
 
 
 def allowed_one_by_one(solved: Solved, candidate: Candidate) -> bool:

@@ -50,13 +50,14 @@ def corner_fit():
 
 def chain_fit():
     """A chain of 16 with its drafter on the same host: 9.82 ms at C = 1 and 23.87 ms at C = 32 (same page)."""
-    row = {"tp_size": 1, "q_len": 17, "kind": "chain"}
+    row = {"tp_size": 1, "q_len": 17, "kind": "chain", "overlap": False}
     points = [{**row, "concurrency": 1, "step_s": 9.82e-3}, {**row, "concurrency": 32, "step_s": 23.87e-3}]
     return fit_step_cost(points, hw="h100", model=quoted_model("qwen3-4b"))
 
 
 def step_s(fit, kind, q_len, concurrency):
-    return fit.predict([{"tp_size": 1, "kind": kind, "q_len": q_len, "concurrency": concurrency}])[0].value
+    row = {"tp_size": 1, "kind": kind, "q_len": q_len, "concurrency": concurrency, "overlap": False}
+    return fit.predict([row])[0].value
 
 
 def test_on_a_dense_model_the_tree_loses_to_the_chain_between_4_and_8_clients():

@@ -200,21 +200,39 @@ class KernelCosts(KernelCurves):
         return np.where(asked > 0, asked, np.clip(q_len - 1, 1, self.drafter.block_size - 1))
 
     def draft_s(
-        self, running: FloatArray, tp: int, *, q_len: FloatArray, topk: FloatArray, steps: FloatArray
+        self,
+        running: FloatArray,
+        tp: int,
+        *,
+        q_len: FloatArray,
+        topk: FloatArray,
+        steps: FloatArray,
+        context_tok: FloatArray,
+        walks: Bools,
     ) -> FloatArray:
         """Forwards of the drafter; 0 without one.
 
         A block drafter runs once, over block_size tokens of each request. An autoregressive one runs over the verified
-        tokens once, then ``steps`` - 1 times over ``topk`` branches of each request
-        (SGLang 0.5 srt/speculative/eagle_worker.py: draft extend, draft).
+        tokens once, then ``steps`` - 1 times over ``topk`` branches of each request (SGLang 0.5
+        srt/speculative/eagle_worker.py: draft extend, draft), and each forward reads its own KV cache: with Triton on
+        sm_90 (``walks``) as the target's verify and decode attention, each branch for itself; else once for all.
         """
-        if self.drafter is None:
+        d = self.drafter
+        if d is None:
             return np.zeros(running.shape)
         curve = self.draft_curve(tp)
-        if self.drafter.drafts_blocks:
-            return interpolate_log(TOKENS, curve, running * self.drafter.block_size)
+        if d.drafts_blocks:
+            return interpolate_log(TOKENS, curve, running * d.block_size)
         first = interpolate_log(TOKENS, curve, running * q_len)
-        return first + (steps - 1) * interpolate_log(TOKENS, curve, running * topk)
+        products = first + (steps - 1) * interpolate_log(TOKENS, curve, running * topk)
+        heads, width = max(d.n_heads / tp, 1.0), 2.0 * d.head_dim / 256.0
+        cached = d.n_layers * context_tok * 2.0 * max(d.n_kv_heads / tp, 1.0) * d.head_dim * 2.0
+        bandwidth = self.hardware.hbm_bandwidth_bytes_per_s
+        walk = d.n_layers * context_tok * width * _WALK_S
+        waves = np.maximum(running * heads / (self.hardware.n_sms or _DEFAULT_N_SMS), 1.0)
+        read = running * topk * cached / (_TRITON_GQA_BANDWIDTH_FRAC * bandwidth)
+        slow = walk * waves + (steps - 1) * np.maximum(read, walk / _KV_SPLITS)
+        return products + np.where(walks, slow, steps * running * cached / (BANDWIDTH_FRAC * bandwidth))
 
     def grounds(self, tp: int, ep: int, attention_dp: int, kv_bytes: float) -> dict[str, Provenance]:
         """What each part rests on in one layout: a table or the data sheet."""

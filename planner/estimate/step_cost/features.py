@@ -119,7 +119,13 @@ def build_features(costs: KernelCosts, batch: StepBatch) -> Features:
         ends_per_step = batch.running[rows] * batch.accept_len[rows] / batch.output_tok[rows]
         columns[rows, _I["prefill_scale"]] = ends_per_step * costs.prefill_s(batch.prompt_tok[rows], tp, ep, dp)
         drafts = costs.draft_s(
-            captured[rows], max(tp // dp, 1), q_len=batch.q_len[rows], topk=batch.topk[rows], steps=steps[rows]
+            captured[rows],
+            max(tp // dp, 1),
+            q_len=batch.q_len[rows],
+            topk=batch.topk[rows],
+            steps=steps[rows],
+            context_tok=batch.context_tok[rows],
+            walks=walking[rows],
         )
         columns[rows, _I["draft_scale"]] = np.where(speculative[rows], drafts, 0.0)
         for part, ground in costs.grounds(tp, ep, dp, kv_bytes).items():

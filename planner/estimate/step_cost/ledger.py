@@ -64,6 +64,7 @@ def _settings_of(observation: Observation) -> dict[str, Any] | None:
         settings = dict(observation.effective)
         return _server_settings(settings) if "tp_size" in settings else None
     drafted = candidate.speculation is not Speculation.OFF
+    said = dict(observation.effective)
     return {
         "tp_size": candidate.tp_size,
         "ep_size": candidate.ep_size,
@@ -73,6 +74,8 @@ def _settings_of(observation: Observation) -> dict[str, Any] | None:
         "q_len": candidate.q_len,
         "kind": candidate.speculation.value,
         "topk": candidate.topk if drafted else None,
+        "draft_steps": said.get("speculative_num_steps") if drafted else None,
+        "overlap": _overlap(said),
         "draft": observation.drafter if drafted and observation.drafter else "none",
         "cuda_graph": candidate.cuda_graph,
         "cuda_graph_max_bs": candidate.cuda_graph_max_bs if candidate.cuda_graph else None,
@@ -134,12 +137,20 @@ def _server_settings(server: Mapping[str, Any]) -> dict[str, Any]:
         "q_len": q_len,
         "kind": ("tree" if is_tree else "chain") if algorithm else "off",
         "topk": topk if algorithm else None,
+        "draft_steps": server.get("speculative_num_steps") if algorithm else None,
+        "overlap": _overlap(server),
         "draft": (server.get("speculative_draft_model_path") or str(algorithm).lower()) if algorithm else None,
         "cuda_graph": not eager,
         "cuda_graph_max_bs": None if eager else decode.get("max_bs") or server.get("cuda_graph_max_bs_decode"),
         "nvls": bool(server.get("enable_nccl_nvls", False)),
         "max_running_requests": server.get("max_running_requests"),
     }
+
+
+def _overlap(server: Mapping[str, Any]) -> bool | None:
+    """Whether the scheduler's host work overlaps the GPU's; None where the server does not say."""
+    disabled = server.get("disable_overlap_schedule")
+    return None if disabled is None else not disabled
 
 
 def _tok_ms(record: Mapping[str, Any], tpot_ms: float, output_tok: float) -> float:
