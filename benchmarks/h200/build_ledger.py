@@ -29,6 +29,7 @@ __all__ = ["acceptance_observations", "main", "observations", "read_accept", "re
 
 SOURCE = "GPU campaign of 2026-11-30 on one rented H200 (docs/h200.md, benchmarks/h200)"
 MODEL_IDS = {"dense-8b": "qwen3-8b", "mla-moe-rank": "mla-moe-rank"}
+_TELLING = ("RuntimeError", "torch.OutOfMemoryError")
 DRIVER = "NVIDIA H200, driver 580.159.04, CUDA 13.0, torch 2.11.0+cu130"
 
 
@@ -159,9 +160,10 @@ def observations(records: Iterable[dict[str, Any]]) -> list[Observation]:
             groups.setdefault((record["job"], record["concurrency"], record["context_tok"]), []).append(record)
         elif record["type"] == "failure":
             job = job_named(record["job"])
-            detail = next((line for line in record["log"] if line.startswith("RuntimeError")), record["error"])
+            detail = next((line for line in record["log"] if line.startswith(_TELLING)), record["error"])
+            cause = "oom-capture" if detail.startswith(_TELLING[1]) else "crash"
             base = _base(job, f"{job.name}-failed", record["at"], servers.get(job.name), record["argv"])
-            out.append(Observation(**base, outcome=Outcome(cause="crash", detail=detail[:300])))
+            out.append(Observation(**base, outcome=Outcome(cause=cause, detail=detail[:300])))
     for (name, _, _), repeats in groups.items():
         out.append(_cell(job_named(name), repeats, servers[name]))
     return sorted(out, key=lambda item: item.id)

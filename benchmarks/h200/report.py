@@ -27,13 +27,16 @@ from planner.estimate.step_cost.parameters import PARAMETER_NAMES  # noqa: E402
 __all__ = ["main"]
 
 BLIND = HERE / "raw" / "blind.json"
-"""Scores of the model as it stood when the campaign was run, before anyone had seen a measurement."""
+"""Scores of the first run by the model as it stood when it was run, before anyone had seen a measurement."""
+BLIND_SECOND = HERE / "raw" / "blind_second.json"
+"""Scores of the second run by the model as it stood before it: cells of the first run known."""
 GOALS = {"zero": (0.25, None), "one": (0.12, None), "four": (0.08, None), "quarter": (0.06, 0.12)}
 NAMES = {
     "zero": "nothing (tables and data sheet)",
     "one": "one autoregressive cell",
     "four": "four cells",
     "quarter": "a quarter of the cells",
+    "other draft": "a quarter of the cells, another draft model asked",
 }
 TITLES = {"qwen3-8b": "dense 8B", "mla-moe-rank": "MLA + MoE rank"}
 
@@ -90,6 +93,20 @@ def ladder_table(scores: dict[str, dict[str, Score]], blind: dict[str, dict[str,
     return table(head, rows)
 
 
+def blind_table(scores: dict[str, dict[str, dict[str, float]]]) -> str:
+    """Scores of cells that were measured after the model was fixed."""
+    rows = []
+    for model_id, ladder in scores.items():
+        for name, s in ladder.items():
+            goal = _verdict(name, Score(**s)) if name in GOALS else "-"  # type: ignore[arg-type]
+            figures = (percent(s["mape"]), percent(s["p90"]), percent(s["tok_mape"]), f"{100 * s['bias']:+.1f} %")
+            rows.append((TITLES[model_id], NAMES[name], s["n"], *figures, percent(s["coverage"]), goal))
+    return table(
+        ("model", "known", "n", "step MAPE", "P90", "tok/s MAPE", "bias", "coverage of 90 %", "goal"),
+        rows,
+    )
+
+
 def group_tables(fit: StepCostFit, cells: Sequence[Cell]) -> str:
     """Errors by q_len, concurrency, context and mode."""
     rows = []
@@ -123,6 +140,8 @@ def noise_text() -> str:
     cells = [c for m in analysis.MODELS for c in analysis.load_cells(m, disturbed=True)]
     repeated = [c.spread_frac for c in cells if c.n_repeats > 1]
     graph = [c.line_cv for c in cells if c.graph]
+    pairs = [pair for m in analysis.MODELS for pair in analysis.second_starts(m)]
+    starts = [abs(second.step_s / first.step_s - 1) for first, second in pairs]
     disturbed = [c.line_cv for c in cells if c.disturbed]
     return (
         f"{len(repeated)} cells were measured three times on one server: half the range over the median is "
@@ -132,8 +151,9 @@ def noise_text() -> str:
         "server imported on the same host: their lines scatter by "
         f"{100 * min(disturbed):.0f} to {100 * max(disturbed):.0f} %, and the one run that outlasted "
         f"the imports went from 41 to 25 ms a step when they ended. They are in the ledger "
-        "(`neighbour_imports`) and left out below: an eager step waits for the host. How far two starts of one "
-        "configuration differ was not measured."
+        "(`neighbour_imports`) and left out below: an eager step waits for the host. "
+        f"{len(starts)} cells were measured on two starts of one configuration, hours apart and on two hosts: they "
+        f"differ by {100 * median(starts):.1f} % in the middle and {100 * max(starts):.1f} % at most."
     )
 
 
@@ -157,6 +177,9 @@ def main(argv: Sequence[str] = ()) -> int:
     page, images = {}, ROOT / "docs" / "img"
     page["ladder"] = ladder_table(scores, json.loads(BLIND.read_text()))
     page["noise"] = noise_text()
+    page["blind"] = blind_table(json.loads(BLIND_SECOND.read_text()))
+    other = analysis.other_draft_score()
+    page["other"] = f"a MAPE of {percent(other.mape)}, bias {100 * other.bias:+.1f} %, {other.n} cells"
     groups, fits = {}, {}
     for model_id in analysis.MODELS:
         cells = analysis.load_cells(model_id)
@@ -196,6 +219,9 @@ def main(argv: Sequence[str] = ()) -> int:
     page["gain"] = _gain(cells)
     page["slopes"] = _slopes(fits["qwen3-8b"][1], fits["mla-moe-rank"][1])
     page["term"] = _term(fits)
+    spans = [100 * (p / m - 1) for _, m, p in analysis.kv_capacity()]
+    page["kvspan"] = f"{min(spans):+.1f} to {max(spans):+.1f} %"
+    page["probe"] = _probe()
     page["kv"] = table(
         ("server", "measured (tokens)", "predicted", "error"),
         [(name, f"{m:.0f}", f"{p:.0f}", f"{100 * (p / m - 1):+.1f} %") for name, m, p in analysis.kv_capacity()],
@@ -219,8 +245,26 @@ def _apart(sizes: Sequence[int], measured: int, predicted: int) -> int:
     return abs(place.index(measured) - place.index(predicted))
 
 
+def _probe() -> str:
+    """The largest batch of the trained pair, in words."""
+    (item,) = [
+        item
+        for item in analysis.observations("h200_acceptance")
+        if item.candidate is not None and item.candidate.cuda_graph and item.candidate.q_len > 1
+    ]
+    same, asked = analysis.metric(item, "same_as_off_req"), analysis.metric(item, "n_requests")
+    return (
+        f"with {item.concurrency} x {item.candidate.q_len} rows in one graph {same:.0f} of {asked:.0f} "
+        f"answers equal those without speculation, the accept length is {item.accept_len:.2f}"
+    )
+
+
 def _gain(cells: Sequence[Cell]) -> str:
-    step = {(c.kind, c.q_len, c.concurrency): c.step_s for c in cells if c.graph and c.prompt_tok == 512}
+    step = {
+        (c.kind, c.q_len, c.concurrency): c.step_s
+        for c in cells
+        if c.graph and c.prompt_tok == 512 and c.draft_steps <= analysis.DRAFT_STEPS
+    }
     gains = {c: 4.0 * step["off", 1, c] / step["tree", 9, c] for c in (1, 16, 32, 128)}
     return ", ".join(f"{value:.2f}x at C = {c}" for c, value in gains.items())
 

@@ -127,7 +127,7 @@ def triton_split_bytes_per_rank(
     attention_dp_size: ArrayLike = 1,
     context_length_tok: float = 0.0,
 ) -> Floats:
-    """Buffer that Triton's attention keeps for captured graphs: partial results of each row, head and split, in FP32."""
+    """Buffer of Triton's attention for captured graphs: partial results of each row, head and split, in FP32."""
     group = np.asarray(tp_size, dtype=np.float64) / np.asarray(attention_dp_size, dtype=np.float64)
     heads = np.maximum(model.n_heads / group, 1.0)
     splits, width = float(KV_SPLITS), float(model.v_head_dim)

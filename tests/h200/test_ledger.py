@@ -12,6 +12,7 @@ import pytest
 from planner.data.files import read_text
 from planner.data.load import load_hardware
 from planner.domain import Observation
+from planner.estimate.memory import triton_split_bytes_per_rank
 from planner.estimate.step_cost import calibrated_model, read_calibration
 from planner.estimate.step_cost.ledger import row_of_observation
 
@@ -70,22 +71,62 @@ def test_failures_are_observations_too() -> None:
     assert {(item.candidate.q_len, item.outcome.cause) for item in failed if item.candidate} == {
         (3, "crash"),
         (5, "crash"),
+        (65, "oom-capture"),
     }
-    assert all("must match the existing size" in (item.outcome.detail or "") for item in failed)
+    telling = {"crash": "must match the existing size", "oom-capture": "Tried to allocate 63.98 GiB"}
+    assert all(telling[item.outcome.cause] in (item.outcome.detail or "") for item in failed)
+
+
+def test_the_buffer_that_killed_a_server_is_in_the_memory_model() -> None:
+    """SGLang asked for 63.98 GiB at 252 x 65 rows and 8 heads with MLA; the pool left 42.00 GiB."""
+    model = analysis.model_profile("mla-moe-rank")
+    hardware = load_hardware("h200")
+    rows = {"rows": 252 * 65, "tp_size": 1, "context_length_tok": 9216}
+    assert float(triton_split_bytes_per_rank(hardware, model, **rows)) / 2**30 == pytest.approx(63.98, abs=0.01)
+    dense = analysis.model_profile("qwen3-8b")
+    assert float(triton_split_bytes_per_rank(hardware, dense, **rows)) < 3e9
 
 
 def test_verify_attention_goes_in_waves() -> None:
     """The finding: on Triton one cached token costs the same at every q_len, times waves of blocks."""
     slopes = analysis.context_slopes(analysis.load_cells("qwen3-8b"), n_layers=36, n_heads=32)
     waves = [wave for kind, _, _, _, wave in slopes if kind == "tree"]
-    assert len({q_len for kind, q_len, _, _, _ in slopes if kind == "tree"}) == 4
-    assert max(waves) / min(waves) < 1.1
+    assert len({q_len for kind, q_len, _, _, _ in slopes if kind == "tree"}) == 6
+    assert max(waves) / min(waves) < 1.12
 
 
-def test_kv_pool_is_predicted_within_six_percent_and_never_low() -> None:
-    rows = analysis.kv_capacity()
-    assert len(rows) > 8
-    assert all(0 <= predicted / measured - 1 < 0.06 for _, measured, predicted in rows)
+def test_kv_pool_is_predicted_within_one_percent() -> None:
+    """One is low: the model keeps more for the graphs of the rank at q_len 17 than SGLang does."""
+    errors = {name: predicted / measured - 1 for name, measured, predicted in analysis.kv_capacity()}
+    assert len(errors) > 12
+    low = errors.pop("mla-moe-rank, tree, q_len 17, fraction 0.75")
+    assert -0.05 < low < 0
+    assert all(0 <= error < 0.01 for error in errors.values())
+
+
+def test_a_draft_model_that_no_fit_has_seen() -> None:
+    """Its attention decides: without it the step came out at half."""
+    score = analysis.other_draft_score()
+    assert score.n == 6
+    assert score.mape < 0.10
+
+
+def test_goals_are_met_on_every_step_of_the_ladder() -> None:
+    goals = {"zero": (0.25, 1.0), "one": (0.12, 1.0), "four": (0.08, 1.0), "quarter": (0.06, 0.12)}
+    for model_id in analysis.MODELS:
+        for name, score in analysis.ladder(model_id).items():
+            assert score.mape <= goals[name][0], (model_id, name)
+            assert score.p90 <= goals[name][1], (model_id, name)
+
+
+def test_choices_and_crossovers() -> None:
+    cells = analysis.load_cells("qwen3-8b")
+    fit = analysis.fit_cells("qwen3-8b", cells, analysis.quarter(cells))
+    chosen = analysis.choices(fit, cells, analysis.accept_curve())
+    assert len(chosen) > 15
+    assert max(choice.regret_frac for choice in chosen) <= 0.03
+    for _, sizes, measured, predicted in analysis.crossovers(fit, cells):
+        assert abs(sizes.index(measured) - sizes.index(predicted)) <= 1
 
 
 def test_crowded_pool_runs_what_the_model_holds() -> None:

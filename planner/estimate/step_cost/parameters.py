@@ -166,8 +166,8 @@ PARAMETERS: tuple[Parameter, ...] = (
         0.0,
         10e-3,
         "host time of a speculative step that overlap scheduling would hide (a tree built on the host included)",
-        "steps with and without overlap at C = 1, Qwen3-4B on one H100, SGLang 0.5.16: 1.0 ms more (DFLASH), 1.6 (DSPARK): "
-        "diffusion-sparked-tree, concurrency/REPORT.md; a tree built on the host adds to it",
+        "steps with and without overlap at C = 1, Qwen3-4B on one H100: 1.0 ms more (DFLASH), 1.6 (DSPARK): "
+        "diffusion-sparked-tree, concurrency/REPORT.md, SGLang 0.5.16; a tree built on the host adds to it",
     ),
     Parameter(
         "spec_request_s",
