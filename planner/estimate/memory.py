@@ -32,6 +32,7 @@ from planner.units import GIB
 __all__ = [
     "CONTEXT_BYTES",
     "KV_BYTES_PER_ELEMENT",
+    "KV_SPLITS",
     "MemoryParts",
     "draft_bytes_per_rank",
     "graph_bytes_per_rank",
@@ -53,6 +54,8 @@ CONTEXT_BYTES = 1.3 * GIB
 
 KV_SPLITS = 8
 """SGLang 0.5 ``--triton-attention-num-kv-splits``: 8 by default."""
+_DEFAULT_N_SMS = 132
+"""Of a profile that does not say: Hopper's; Blackwell's 148 to 188 round up to the same 256 splits."""
 _MIN_BLOCK_TOK = 32
 """Cached tokens of a split at least (srt/layers/attention/triton_backend.py:60, _MLA_DECODE_MIN_BLOCK_KV)."""
 
@@ -133,7 +136,7 @@ def triton_split_bytes_per_rank(
     splits, width = float(KV_SPLITS), float(model.v_head_dim)
     if model.attention_kind is AttentionKind.MLA:
         by_context = _power_of_two(context_length_tok / _MIN_BLOCK_TOK)
-        by_processors = _power_of_two(hardware.n_sms) if hardware.n_sms else by_context
+        by_processors = _power_of_two(hardware.n_sms or _DEFAULT_N_SMS)
         splits, width = max(splits, min(by_processors, by_context)), float(model.kv_lora_rank)
     return np.asarray(np.asarray(rows, dtype=np.float64) * heads * splits * width * 4.0)
 

@@ -147,7 +147,7 @@ def knobs_between(launches: Sequence[Launch]) -> list[Mapping[str, str]]:
     names = sorted({name for table in tables for name in table})
     varying = [name for name in names if len({table.get(name) for table in tables}) > 1]
     drafts = [name for name in varying if name.startswith(_DRAFT)]
-    knobs = []
+    knobs: list[Mapping[str, str]] = []
     for table in tables:
         own = {name: table.get(name, "not given") for name in varying if name not in drafts}
         if drafts:

@@ -49,6 +49,15 @@ def test_matrix_is_measured(launch_it: Callable[..., LaunchReport], tmp_path: Pa
     assert one.log_digest is not None
 
 
+def test_the_cell_that_ranks_is_measured_when_the_budget_is_short(launch_it: Callable[..., LaunchReport]) -> None:
+    """Warm-ups alone can spend the budget; the last cell is what trials are ranked by."""
+    plan = BenchPlan(cells=matrix([1, 2, 4], [64], 48), budget_s=0.01, max_repeats=1, prompts_per_client=3)
+    measure = bench_measure(plan, Identity(hardware="standin", model="m"))
+    report = launch_it(Truth(step_s=0.003, seed=1), "--decode-log-interval", "4", measures=((Stage.BENCH, measure),))
+    assert [one.concurrency for one in report.observations] == [4]
+    assert sum("the budget is spent" in note for note in report.notes) == 2
+
+
 def test_old_client_name(tmp_path: Path) -> None:
     """0.5.12.post1 has the client under its old name only."""
     from planner.launch.host import LocalHost

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 from planner.domain import Launch
+from planner.learn.flags import knobs_between
 from planner.learn.journal import open_journal
 from planner.learn.order import Pool
-from planner.learn.pool import pool_of_search
+from planner.learn.pool import pool_of_launches, pool_of_search
 from planner.learn.sweep import sweep
+from planner.learn.trial import Result, Trial
 from planner.search.request import WorkloadInput
 from tests.learn.engine import Engine, Truth
 from tests.search.strategies import search
@@ -100,3 +102,40 @@ def test_sweep_needs_half_the_launches_of_random_search(
     print(f"sweep {median} {spread[0]}, random {other} {spread[1]}, missed {missed}, pool {len(pool.trials)}")
     assert median <= 0.5 * other
     assert missed <= 0.02 * N_TRUTHS
+
+
+def listed(*tails: str) -> tuple[Launch, ...]:
+    return tuple(Launch(argv=tuple(f"python -m sglang.launch_server --model-path m {tail}".split())) for tail in tails)
+
+
+class Instant:
+    """Every launch runs well, the later the better."""
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+
+    def run(self, trial: Trial, attempt: int) -> Result:
+        self.ran.append(trial.id)
+        return Result(ok=True, cause="ok", tok_per_s=100.0 + len(self.ran), took_s=1.0)
+
+
+SPECULATIVE = "--speculative-algorithm STANDALONE --speculative-num-steps 4 --speculative-num-draft-tokens"
+
+
+def test_the_flags_of_speculation_are_one_knob(tmp_path: Path) -> None:
+    """No flag of speculation stands alone: a list with it on and off is one knob apart and is run to its end."""
+    launches = listed("", f"{SPECULATIVE} 5 --speculative-eagle-topk 1", f"{SPECULATIVE} 9 --speculative-eagle-topk 8")
+    assert [sorted(knobs) for knobs in knobs_between(launches)] == [["draft"]] * 3
+    pool = pool_of_launches(launches, minutes=1.0)
+    with open_journal(tmp_path / "journal.jsonl", header={}) as journal:
+        report = sweep(pool, Instant(), journal, first=pool.trials[0])
+    assert len(report.tried) == 3
+
+
+def test_trials_out_of_reach_are_named_as_such(tmp_path: Path) -> None:
+    launches = listed("", "--chunked-prefill-size 2048 --schedule-policy fcfs")
+    pool = pool_of_launches(launches, minutes=1.0)
+    with open_journal(tmp_path / "journal.jsonl", header={}) as journal:
+        report = sweep(pool, Instant(), journal, first=pool.trials[0])
+    assert len(report.tried) == 1
+    assert "--many-knobs" in report.why_stopped

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from planner.data import load_hardware, load_model
+from planner.data import load_drafter, load_hardware, load_model
 from planner.domain import Provenance, Source, WeightDtype
 from planner.estimate.step_cost.costs import KernelCosts, captured_batch
 from planner.estimate.step_cost.default import kernel_table
@@ -130,3 +130,50 @@ def test_measured_all_reduce_of_the_host_replaces_the_tables_floor():
     assert not measured.links_unmeasured
     assert measured.collective_s("all_reduce", 8, n_bytes, graph=True) == pytest.approx(240e-6)
     assert measured.collective_s("all_reduce", 8, n_bytes * 64, graph=True) > 240e-6
+
+
+def drafts(algorithm, *, q_len, topk, steps, context=1024.0, walks=False, running=8.0):
+    drafter = load_drafter("kimi-k2.6-dflash").replace(algorithm=algorithm)
+    costs = KernelCosts(B300, KIMI, table=kernel_table("b300_sxm"), drafter=drafter)
+    n, column = costs.draft_steps(np.array([float(q_len)]), np.array([float(steps)])), np.array([running])
+    seconds = costs.draft_s(
+        column,
+        8,
+        q_len=np.array([float(q_len)]),
+        topk=np.array([float(topk)]),
+        steps=n,
+        context_tok=np.array([context]),
+        walks=np.array([walks]),
+    )
+    return float(n[0]), float(seconds[0])
+
+
+def test_a_block_drafter_runs_once_and_an_autoregressive_one_once_a_step():
+    assert drafts("DFLASH", q_len=8, topk=1, steps=7)[0] == 1
+    assert drafts("EAGLE3", q_len=8, topk=1, steps=3)[0] == 3
+    assert drafts("EAGLE3", q_len=5, topk=1, steps=0)[0] == 4
+    assert drafts("EAGLE3", q_len=33, topk=4, steps=0)[0] == 7
+    one, three = (drafts("EAGLE3", q_len=8, topk=1, steps=steps)[1] for steps in (1, 3))
+    assert 2.5 < three / one < 3.2
+    assert drafts("DFLASH", q_len=8, topk=1, steps=7)[1] == drafts("DFLASH", q_len=8, topk=1, steps=7, context=9e4)[1]
+
+
+def test_each_branch_reads_the_drafts_cache_where_triton_walks():
+    """docs/h200.md: a draft of 28 layers was priced at half without it."""
+    many = {"q_len": 9, "steps": 4, "running": 64.0, "walks": True}
+    near, far = (drafts("EAGLE3", topk=8, context=c, **many)[1] for c in (1e3, 8e3))
+    narrow = drafts("EAGLE3", topk=1, context=8e3, **many)[1]
+    assert far > 1.5 * near
+    assert far > 1.5 * narrow
+    assert drafts("EAGLE3", topk=8, context=8e3, **(many | {"walks": False}))[1] < far
+
+
+def test_overlap_hides_host_time_of_speculative_steps_alone():
+    from planner.estimate.step_cost.batch import StepBatch
+    from planner.estimate.step_cost.default import default_model
+
+    model = default_model(B300, KIMI, load_drafter("kimi-k2.6-dflash"))
+    rows = {"tp_size": 8, "running": 32, "q_len": [8, 8, 1, 1], "speculation": [1, 1, 0, 0], "overlap": [1, 0, 1, 0]}
+    on, off, plain, plain_off = model.predict_columns(StepBatch.from_columns(**rows)).value_s
+    assert 0.002 < off - on < 0.012
+    assert plain == plain_off

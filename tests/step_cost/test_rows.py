@@ -115,3 +115,25 @@ def test_all_faults_of_all_rows_come_at_once():
 
 def test_columns_that_belong_to_the_caller_are_let_through():
     assert group_of({"ttft_ms": 12, "workflow": "x"}).batch.n_rows == 1
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "block", "overlap"),
+    [
+        ("sglang 0.5.12.post1", "chain", True, 0.0),
+        ("sglang 0.5.13", "chain", True, 0.0),
+        ("sglang 0.5.14", "chain", True, 1.0),
+        ("sglang 0.5.23", "chain", True, 1.0),
+        ("sglang 0.5.23", "tree", True, 0.0),
+        ("sglang 0.5.12.post1", "chain", False, 1.0),
+        ("sglang 0.5.12.post1", "tree", False, 0.0),
+        ("sglang 0.5.15.post1", "tree", False, 1.0),
+        ("", "tree", False, 1.0),
+    ],
+)
+def test_overlap_scheduling_follows_the_release(version, kind, block, overlap):
+    drafter = load_drafter("kimi-k2.6-dflash").replace(algorithm="DFLASH" if block else "EAGLE3")
+    row = {"q_len": 8, "kind": kind, "draft": drafter.id, "engine_version": version}
+    assert group_of(row, drafter=drafter).batch.overlap.tolist() == [overlap]
+    said = group_of(row | {"overlap": not overlap}, drafter=drafter).batch.overlap.tolist()
+    assert said == [1.0 - overlap]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.domain import AttentionKind, Provenance
+from planner.estimate.memory import KV_SPLITS
 from planner.estimate.step_cost.curves import BANDWIDTH_FRAC, TOKENS, KernelCurves
 from planner.estimate.step_cost.kernels import FloatArray, Grid, bilinear, interpolate_log, monotone
 
@@ -22,10 +23,8 @@ _ATTENTION_FLOOR_S = 5e-6
 """Shortest decode attention beside the kernel floor: the smallest entries of the attention tables are 8 to 10 us."""
 _WALK_S = 60e-9
 """docs/h200.md: as verify_wave_s, of the same tile loop."""
-_KV_SPLITS = 8.0
-"""SGLang 0.5 ``--triton-attention-num-kv-splits``: 8 by default."""
-_TRITON_BANDWIDTH_FRAC = {AttentionKind.MLA: 0.24}
-_TRITON_GQA_BANDWIDTH_FRAC = 0.53
+_TRITON_BANDWIDTH_FRAC = 0.53
+_TRITON_MLA_BANDWIDTH_FRAC = 0.24
 """Share of the data sheet's bandwidth that Triton's decode attention reaches with 16 requests and more on sm_90:
 docs/h200.md, 'What a cached token costs' (4096 bytes in 1.6 ns, 1152 bytes of MLA in 1.0 ns)."""
 _MLA_WAVE_FRAC = 0.75
@@ -123,12 +122,12 @@ class KernelCosts(KernelCurves):
         and for GQA a block's walk along its share of the cache, whatever the batch (docs/h200.md; MLA showed no such
         floor)."""
         m = self.model
-        frac = _TRITON_BANDWIDTH_FRAC.get(m.attention_kind, _TRITON_GQA_BANDWIDTH_FRAC)
-        read = self.kv_read_s(batch, context_tok, tp, attention_dp, kv_bytes) * BANDWIDTH_FRAC / frac
+        read = self.kv_read_s(batch, context_tok, tp, attention_dp, kv_bytes) * BANDWIDTH_FRAC
         if m.attention_kind is AttentionKind.MLA:
-            return read
+            return np.asarray(read / _TRITON_MLA_BANDWIDTH_FRAC)
+        read = read / _TRITON_BANDWIDTH_FRAC
         width = (m.head_dim + m.v_head_dim) / 256.0
-        return np.maximum(read, m.n_attention_layers * context_tok * width * _WALK_S / _KV_SPLITS)
+        return np.maximum(read, m.n_attention_layers * context_tok * width * _WALK_S / KV_SPLITS)
 
     def _attention_grid(self, tp: int, attention_dp: int, kv_bytes: float) -> Grid | None:
         if self.table is None:
@@ -230,8 +229,8 @@ class KernelCosts(KernelCurves):
         bandwidth = self.hardware.hbm_bandwidth_bytes_per_s
         walk = d.n_layers * context_tok * width * _WALK_S
         waves = np.maximum(running * heads / (self.hardware.n_sms or _DEFAULT_N_SMS), 1.0)
-        read = running * topk * cached / (_TRITON_GQA_BANDWIDTH_FRAC * bandwidth)
-        slow = walk * waves + (steps - 1) * np.maximum(read, walk / _KV_SPLITS)
+        read = running * topk * cached / (_TRITON_BANDWIDTH_FRAC * bandwidth)
+        slow = walk * waves + (steps - 1) * np.maximum(read, walk / KV_SPLITS)
         return products + np.where(walks, slow, steps * running * cached / (BANDWIDTH_FRAC * bandwidth))
 
     def grounds(self, tp: int, ep: int, attention_dp: int, kv_bytes: float) -> dict[str, Provenance]:
