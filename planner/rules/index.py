@@ -47,6 +47,7 @@ INDEX: tuple[tuple[str, str], ...] = (
     ("att018_graphless_backend", "@asked_attention"),
     ("att019_trtllm_mha_machine", "@hardware !sm100"),
     ("att020_trtllm_mla_cache_type", "kv_cache_dtype"),
+    ("att021_triton_mla_offset", "@is_mla @hardware"),
     ("com001_fusion_across_nodes", "enable_flashinfer_allreduce_fusion @multi_node"),
     ("com002_fusion_machine", "@hardware !sm100"),
     ("com003_fusion_default_sm120", "@sm120"),
