@@ -189,6 +189,8 @@ def _grounds(subject: Subject, solved: Solved) -> Grounds:
 def _engine_notes(subject: Subject, solved: Solved) -> tuple[str, ...]:
     target = solved.request.target
     notes = [*target.version.notes]
+    if subject.dialect is None and subject.version is None and not target.dialect.has_tree:
+        notes.append(f"SGLang {target.version}, the newest release with a flag table")
     drafted = solved.choice is not None and int(solved.table.speculation[solved.choice.row]) == 2
     if target.dialect.has_tree and drafted:
         notes.append(f"{target.dialect.title} ({target.dialect.status})")

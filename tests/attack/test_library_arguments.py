@@ -57,7 +57,7 @@ def test_a_workload_value_is_the_same_as_its_keywords() -> None:
 
 def test_the_launch_of_a_plan_can_be_predicted_as_it_is() -> None:
     """No release takes a tree: with no build named, the newest one used to refuse the planner's own command."""
-    plan = planner.plan(hw="b300", target_c=8)
+    plan = planner.plan(hw="b300", target_c=8, speculation="tree")
     assert plan.launch is not None
     assert plan.effective is not None
     for launch in (plan.launch, plan.launch.argv):
