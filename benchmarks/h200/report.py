@@ -22,7 +22,7 @@ from analysis import Cell, Score  # noqa: E402
 
 from planner.estimate.acceptance import fit_acceptance  # noqa: E402
 from planner.estimate.step_cost import StepCostFit, write_calibration  # noqa: E402
-from planner.estimate.step_cost.parameters import PARAMETER_NAMES  # noqa: E402
+from planner.estimate.step_cost.parameters import PARAMETER_NAMES, PARAMETERS  # noqa: E402
 
 __all__ = ["main"]
 
@@ -219,6 +219,8 @@ def main(argv: Sequence[str] = ()) -> int:
     page["gain"] = _gain(cells)
     page["slopes"] = _slopes(fits["qwen3-8b"][1], fits["mla-moe-rank"][1])
     page["term"] = _term(fits)
+    page["host"] = _host(fits)
+    page["mla32"] = _mla_at_32(fits["mla-moe-rank"][1])
     spans = [100 * (p / m - 1) for _, m, p in analysis.kv_capacity()]
     page["kvspan"] = f"{min(spans):+.1f} to {max(spans):+.1f} %"
     page["probe"] = _probe()
@@ -294,6 +296,30 @@ def _term(fits: dict[str, tuple[StepCostFit, list[Cell], list[int]]]) -> str:
         "fit has not seen, not of "
         "foresight: what the planner said before the campaign\nis the column 'at campaign time'."
     )
+
+
+def _host(fits: dict[str, tuple[StepCostFit, list[Cell], list[int]]]) -> str:
+    """Host terms and what they are for, by model."""
+    shown = ("step_host_s", "request_host_s", "spec_step_s", "spec_request_s", "spec_row_s", "draft_row_s")
+    what = {parameter.name: parameter.what for parameter in PARAMETERS}
+    posteriors = [fit.posterior for fit, _, _ in fits.values() if fit.posterior is not None]
+    rows = []
+    for name in shown:
+        scale, unit = (1e3, "ms") if name in ("step_host_s", "spec_step_s") else (1e6, "us")
+        values = [f"{scale * p.value(name):.2f} +- {scale * p.sd(name):.2f} {unit}" for p in posteriors]
+        rows.append((f"`{name}`", *values, what[name]))
+    return table(("parameter", *(TITLES[model_id] for model_id in fits), "what"), rows)
+
+
+def _mla_at_32(cells: Sequence[Cell]) -> str:
+    """What a cached token costs at C = 32 between prompts of 512 and 8192 tokens, ns a layer, lowest and highest."""
+    step = {(c.kind, c.q_len, c.prompt_tok): c.step_s for c in cells if c.kind != "off" and c.concurrency == 32}
+    costs = [
+        (value - step[kind, q_len, 512]) / (8192 - 512) / 16 * 1e9
+        for (kind, q_len, prompt), value in step.items()
+        if prompt == 8192 and (kind, q_len, 512) in step
+    ]
+    return f"{min(costs):.0f} to {max(costs):.0f}"
 
 
 def acceptance_parts(images: Path) -> dict[str, str]:

@@ -30,6 +30,8 @@ class EngineVersion(Value):
     """The release it is taken for; None for a build between releases or when unstated."""
     table: str
     """Version whose flag table stands for it."""
+    stands_for: str
+    """Release whose behaviour it is taken to have beyond table and rules: the newest known when unstated."""
     rules: str
     """Version whose resolution rules stand for it (one of :data:`RULE_SETS`)."""
     exact: bool
@@ -143,7 +145,15 @@ def _at(
         elif Version(rules) != wanted:
             said.append(f"resolution follows the rules of {rules}; {resolve_as} may differ")
     exact = release is not None and not inexact and Version(table) == wanted and Version(rules) == wanted
-    return EngineVersion(asked=asked, release=release, table=table, rules=rules, exact=exact, notes=tuple(said))
+    return EngineVersion(
+        asked=asked,
+        release=release,
+        table=table,
+        stands_for=str(wanted),
+        rules=rules,
+        exact=exact,
+        notes=tuple(said),
+    )
 
 
 def _nearest_older(wanted: object, names: list[str]) -> str:

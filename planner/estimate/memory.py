@@ -9,8 +9,9 @@ Formulas
     KV          MLA caches one latent vector per token, the same on every tensor-parallel rank: replicated over
                 tp_size / attention_dp_size, divided by attention_dp_size (models.md figure: 70.3 KB a token in BF16).
                 GQA divides by the ranks of an attention group down to one KV head.
-                A draft's cache is its own; of an autoregressive drafter SGLang counts each layer as one of the target
-                (0.5.15 srt/model_executor/pool_configurator.py:140-156).
+                SGLang counts each layer of a draft as one of the target (0.5.15.post1
+                srt/model_executor/pool_configurator.py:140-173, up to 0.5.16); 0.5.23 sizes that of a block drafter by
+                its own shape.
     graphs      activations of the captured batch, for trees the mask buffer of max_bs x q_len x context bytes (field
                 notes: about 37 MB at 1152 rows x 32768), and with Triton the partial results of split decode attention:
                 rows x heads x splits x width x 4 bytes. With MLA there are up to 256 splits of 512 values from SGLang
@@ -89,8 +90,10 @@ def kv_bytes_per_tok_per_rank(
     attention_dp_size: ArrayLike = 1,
     kv_bytes_per_element: ArrayLike = 2.0,
     drafter: DrafterProfile | None = None,
+    draft_as_target: bool = False,
 ) -> Floats:
-    """KV bytes of one token on a rank that serves it, the draft's cache included (kept in BF16)."""
+    """KV bytes of one token on a rank that serves it, the draft's cache included: of an autoregressive drafter, and with
+    ``draft_as_target`` of any, each layer counts as one of the target; else it is the draft's own, kept in BF16."""
     tp = np.asarray(tp_size, dtype=np.float64)
     group = tp / np.asarray(attention_dp_size, dtype=np.float64)
     if model.attention_kind is AttentionKind.MLA:
@@ -101,7 +104,7 @@ def kv_bytes_per_tok_per_rank(
     target = model.n_attention_layers * np.asarray(elements) * np.asarray(kv_bytes_per_element, dtype=np.float64)
     if drafter is None:
         return np.asarray(target * np.ones_like(group))
-    if not drafter.drafts_blocks:
+    if draft_as_target or not drafter.drafts_blocks:
         return np.asarray(target * (1.0 + drafter.n_layers / model.n_attention_layers) * np.ones_like(group))
     draft_heads = np.ceil(drafter.n_kv_heads / group)
     return np.asarray(target + drafter.n_layers * 2 * draft_heads * drafter.head_dim * 2.0)
@@ -211,6 +214,7 @@ def memory_parts(
     is_tree: bool,
     context_length_tok: float,
     attention_backend: str = "default",
+    draft_as_target: bool = False,
     chunked_prefill_tok: float = 8192.0,
 ) -> tuple[MemoryParts, float]:
     """Parts of one rank and the KV capacity in tokens, for one configuration (``drafter`` None: no speculation)."""
@@ -223,6 +227,7 @@ def memory_parts(
             attention_dp_size=attention_dp_size,
             kv_bytes_per_element=KV_BYTES_PER_ELEMENT[kv_dtype],
             drafter=drafter,
+            draft_as_target=draft_as_target,
         )
     )
     graphs = float(

@@ -137,7 +137,8 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 def knobs_between(launches: Sequence[Launch]) -> list[Mapping[str, str]]:
     """For each launch the flags and variables in which the launches differ.
 
-    The flags of speculation are one knob, ``draft``: none of them stands without the others.
+    Where some launches speculate and others do not, the flags in which that shows are one knob, ``draft``: none of
+    them stands without the others.
     """
     tables = []
     for launch in launches:
@@ -146,7 +147,7 @@ def knobs_between(launches: Sequence[Launch]) -> list[Mapping[str, str]]:
         tables.append(table | {f"env {name}": value for name, value in launch.env})
     names = sorted({name for table in tables for name in table})
     varying = [name for name in names if len({table.get(name) for table in tables}) > 1]
-    drafts = [name for name in varying if name.startswith(_DRAFT)]
+    drafts = [name for name in varying if name.startswith(_DRAFT) and any(name not in table for table in tables)]
     knobs: list[Mapping[str, str]] = []
     for table in tables:
         own = {name: table.get(name, "not given") for name in varying if name not in drafts}

@@ -103,7 +103,7 @@ def sweep(
             if left is not None and choose_next(belief, one_knob=one_knob, first=start) is not None:
                 why = f"{left:.0f} minutes are left, too few for another launch"
             elif one_knob and choose_next(belief, one_knob=False, minutes_left=left) is not None:
-                why = "every trial left differs in more than one knob from those that ran (--many-knobs tries them)"
+                why = "what is worth its time differs in more than one knob from what ran (--many-knobs tries it)"
             break
         trial = pool.trials[choice.index]
         if say is not None:

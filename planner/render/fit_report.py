@@ -22,7 +22,7 @@ def render_fit(report: FitReport) -> str:
     lines.append(f"  from {report.source}; starts from {report.starts_from}")
     lines += [f"  {note}" for note in report.notes]
     lines += [f"  {reason}" for reason in report.left_out]
-    lines += ["", "PARAMETERS               before              after               change in sd"]
+    lines += ["", f"{'PARAMETERS':<25}{'before':<22}{'after':<22}change in sd"]
     lines += [_parameter(parameter) for parameter in report.parameters]
     lines += ["", *_residuals(report)]
     lines += ["", "DOMAIN  " + ", ".join(f"{span.name} {_span(span.low, span.high)}" for span in report.domain)]
@@ -47,7 +47,7 @@ def _parameter(parameter: FitParameter) -> str:
     before = f"{parameter.before * scale:.3g} +- {parameter.before_sd * scale:.2g}{unit}"
     after = f"{parameter.after * scale:.3g} +- {parameter.after_sd * scale:.2g}{unit}"
     moved = (parameter.after - parameter.before) / parameter.before_sd if parameter.before_sd > 0 else 0.0
-    return f"  {parameter.name:<23}{before:<20}{after:<20}{moved:+.1f}"
+    return f"  {parameter.name:<23}{before:<22}{after:<22}{moved:+.1f}"
 
 
 def _unit(parameter: FitParameter) -> tuple[float, str]:

@@ -142,6 +142,7 @@ def memory_columns(
     n_running: float,
     context_length_tok: int,
     chunked_prefill_tok: float,
+    draft_as_target: bool = False,
 ) -> MemoryColumns:
     """Weights, draft and graphs of a rank for every cell, and the KV tokens that the workload needs there."""
     tp, adp = table.tp_size, table.attention_dp_size
@@ -152,7 +153,12 @@ def memory_columns(
     per_tok = kv_bytes_per_tok_per_rank(model, tp_size=tp, attention_dp_size=adp, kv_bytes_per_element=element)
     if drafter is not None:
         with_draft = kv_bytes_per_tok_per_rank(
-            model, tp_size=tp, attention_dp_size=adp, kv_bytes_per_element=element, drafter=drafter
+            model,
+            tp_size=tp,
+            attention_dp_size=adp,
+            kv_bytes_per_element=element,
+            drafter=drafter,
+            draft_as_target=draft_as_target,
         )
         per_tok = np.where(drafted, with_draft, per_tok)
     graphs = graph_bytes_per_rank(

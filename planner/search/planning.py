@@ -17,7 +17,7 @@ from planner.search.choose import TIE_FRAC
 from planner.search.models import load_models, points_for
 from planner.search.request import Question, Subject, load_subject, served_length
 from planner.search.score import TREE, Models
-from planner.search.solve import CHUNKED_PREFILL_TOK, Request, Solved, Target, retarget, solve
+from planner.search.solve import CHUNKED_PREFILL_TOK, Request, Solved, Target, solve
 from planner.search.ttft import first_token
 from planner.version import __version__
 
@@ -35,7 +35,8 @@ def make_plan(question: Question) -> Plan:
     With neither engine version nor dialect named, the whole space is searched for the build that has trees and for the
     newest release, and the better plan is shown with the other beside it. The two differ in more than the tree: the
     release overlaps its scheduling with the GPU. Within a tie the tree is kept, the form of which there are runs on
-    record. A choice that needs no tree is planned for the release.
+    record. A choice that needs no tree is planned for the release, and so is a drafter whose trees every release runs
+    (EAGLE, STANDALONE).
 
     Raises:
         InputError: bad input, every problem at once.
@@ -45,12 +46,14 @@ def make_plan(question: Question) -> Plan:
     models = load_models(subject.hardware, subject.model, subject.drafter, subject.workload, subject.calibration)
     if subject.dialect is not None or subject.version is not None:
         return _plan(question, subject, solve(request_for(question, subject, models, target_of(subject))), None)
-    release = _release_target()
+    released = solve(request_for(question, subject, models, _release_target()))
+    drafter = subject.drafter
+    if drafter is None or not drafter.drafts_blocks:
+        return _plan(question, subject, released, None)
     tree = Target(get_dialect(TREE_DIALECT), parse_engine_version(get_dialect(TREE_DIALECT).base_version))
     solved = solve(request_for(question, subject, models, tree))
-    released = retarget(solved, release)
     if solved.choice is None:
-        return _plan(question, subject, solved, None)
+        return _plan(question, subject, solved if released.choice is None else released, None)
     if solved.table.speculation[solved.choice.row] != TREE:
         return _plan(question, subject, released, None)
     if released.choice is not None and _rate(released) > _rate(solved) / (1.0 - TIE_FRAC):

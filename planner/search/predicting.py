@@ -82,7 +82,17 @@ def make_prediction(
     if used > subject.n_gpus:
         message = f"the launch takes {used} GPUs, {subject.n_gpus} are there"
         raise InputError([Problem(message, field="--tp-size", value=used, hint="a smaller --tp-size, or another --hw")])
-    prediction = predict_candidate(subject, question, target, candidate, accept_len=accept_len)
+    effective = resolution.effective
+    told = config.disable_overlap_schedule or target.version.exact
+    prediction = predict_candidate(
+        subject,
+        question,
+        target,
+        candidate,
+        accept_len=accept_len,
+        without_overlap=bool(told and effective.get("disable_overlap_schedule")),
+        draft_steps=int(effective.get("speculative_num_steps") or 0),
+    )
     return prediction.model_copy(
         update={"assumptions": (*assumed, *_other_model(config, subject), *prediction.assumptions)}
     )
@@ -175,9 +185,17 @@ def _flag(name: str) -> str:
 
 
 def predict_candidate(
-    subject: Subject, question: Question, target: Target, candidate: Candidate, *, accept_len: float | None = None
+    subject: Subject,
+    question: Question,
+    target: Target,
+    candidate: Candidate,
+    *,
+    accept_len: float | None = None,
+    without_overlap: bool = False,
+    draft_steps: int = 0,
 ) -> Prediction:
-    """Figures for one resolved candidate.
+    """Figures for one resolved candidate. ``without_overlap``: the launch turns the overlap scheduler off, whatever the
+    build does; ``draft_steps``: of an autoregressive drafter, 0 for as many as the budget lets a path be deep.
 
     With ``accept_len`` the accept length is taken as measured; with None, and a run of that budget on record whose
     accept length the model does not reproduce (FN-08), both are used: the model's in ``predicted``, the measured one
@@ -193,7 +211,10 @@ def predict_candidate(
     table = CandidateTable.of(candidate)
     length = served_length(workload, subject.model)
     graph_max_bs = candidate.cuda_graph_max_bs or None
-    scores = score(table, models, n_running=n_running, graph_max_bs=graph_max_bs, overlap=target.overlap(drafter))
+    overlap = (0.0, 0.0) if without_overlap else target.overlap(drafter)
+    scores = score(
+        table, models, n_running=n_running, graph_max_bs=graph_max_bs, overlap=overlap, draft_steps=draft_steps
+    )
     request = request_for(question, subject, models, target)
     solved = Solved(
         request=request,
@@ -209,6 +230,7 @@ def predict_candidate(
             n_running=n_running,
             context_length_tok=length,
             chunked_prefill_tok=float(CHUNKED_PREFILL_TOK),
+            draft_as_target=target.counts_draft_as_target,
         ),
         allowed=np.ones((1, 1, 1), dtype=bool),
         rank=scores.tok_per_s,

@@ -117,6 +117,7 @@ def step_batch(
     accept_len: Floats,
     graph_max_bs: ArrayLike | None = None,
     overlap: Overlap = UNKNOWN_OVERLAP,
+    draft_steps: int = 0,
 ) -> StepBatch:
     """The question for the step-cost model: one row for each core row."""
     active = np.minimum(table.replicas, max(1.0, np.floor(n_running)))
@@ -140,6 +141,7 @@ def step_batch(
         "attention_backend": codes[table.attention_backend],
         "topk": np.maximum(table.topk, 1),
         "overlap": np.where(table.speculation == TREE, overlap[1], overlap[0]),
+        "draft_steps": draft_steps,
     }
     if graph_max_bs is not None:
         columns["cuda_graph_max_bs"] = graph_max_bs
@@ -153,6 +155,7 @@ def score(
     n_running: float,
     graph_max_bs: ArrayLike | None = None,
     overlap: Overlap = UNKNOWN_OVERLAP,
+    draft_steps: int = 0,
 ) -> Scores:
     """Predict every core row with ``n_running`` requests running on the box.
 
@@ -166,6 +169,7 @@ def score(
         accept_len=accept.value,
         graph_max_bs=graph_max_bs,
         overlap=overlap,
+        draft_steps=draft_steps,
     )
     step = models.step.predict_columns(batch)
     return Scores(

@@ -30,7 +30,7 @@ from planner.search.score import Models, Overlap, Scores, quantile_tok_per_s, sc
 from planner.search.space import KV_DTYPES, SIZE_LADDER, TREE_ALGORITHMS, Pins, build_space
 from planner.search.ttft import first_token
 
-__all__ = ["CHUNKED_PREFILL_TOK", "Request", "Solved", "Target", "retarget", "solve"]
+__all__ = ["CHUNKED_PREFILL_TOK", "Request", "Solved", "Target", "solve"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -50,11 +50,17 @@ class Target:
     dialect: Dialect
     version: EngineVersion
 
+    @property
+    def counts_draft_as_target(self) -> bool:
+        """Whether the KV pool counts a block drafter's layers as the target's: up to 0.5.16, not in 0.5.23."""
+        from packaging.version import Version
+
+        return Version(self.version.stands_for) < Version("0.5.23")
+
     def overlap(self, drafter: DrafterProfile | None) -> Overlap:
         """Whether the overlap scheduler is on for a chain and for a tree of this build."""
-        release = self.version.release or self.version.table
-        tree = 0.0 if self.dialect.disables_overlap else known_overlap(release, drafter, tree=True)
-        return known_overlap(release, drafter, tree=False), tree
+        chain, tree = (known_overlap(self.version.stands_for, drafter, tree=tree) for tree in (False, True))
+        return chain, tree
 
 
 @record(eq=False)
@@ -156,16 +162,6 @@ def _levels(request: Request) -> list[int]:
     return sorted({pinned // ranks * ranks * replicas for ranks in parts for replicas in parts} - {0}, reverse=True)
 
 
-def retarget(solved: Solved, target: Target) -> Solved:
-    """The same space for another build: its engine constraints, its limits, and its overlap scheduler."""
-    request = replace(solved.request, target=target)
-    models = request.models
-    scores = solved.scores
-    if target.overlap(models.drafter) != solved.request.target.overlap(models.drafter):
-        scores = score(solved.table, models, n_running=scores.n_running, overlap=target.overlap(models.drafter))
-    return _finish(replace(solved, request=request, scores=scores, rank=scores.tok_per_s))
-
-
 def _best_rate(solved: Solved) -> float:
     row = best_row(solved.rank, solved.allowed)
     return float(solved.rank[row]) if row is not None else 0.0
@@ -196,6 +192,7 @@ def _solve_running(request: Request, n_running: int, kv_dtypes: tuple[str, ...])
         n_running=float(n_running),
         context_length_tok=request.context_length_tok,
         chunked_prefill_tok=float(CHUNKED_PREFILL_TOK),
+        draft_as_target=request.target.counts_draft_as_target,
     )
     return _finish(
         Solved(

@@ -54,6 +54,7 @@ def fits(solved: Solved, candidate: Candidate) -> bool:
         is_tree=candidate.speculation.value == "tree",
         context_length_tok=served_length(request.workload, models.model),
         attention_backend=candidate.attention_backend,
+        draft_as_target=request.target.counts_draft_as_target,
         chunked_prefill_tok=CHUNKED_PREFILL_TOK,
     )
     on_replica = -(-request.workload.target_c // min(candidate.replicas, request.workload.target_c))

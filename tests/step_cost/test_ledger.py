@@ -106,3 +106,15 @@ def test_what_a_record_lacks_is_named_all_at_once():
     assert "mean_tpot_ms" in text
     assert "completed" in text
     assert "speculation without accept_length" in text
+
+
+@pytest.mark.parametrize(
+    ("said", "overlap"), [(False, True), (True, False), ("False", True), ("true", False), ("sometimes", "sometimes")]
+)
+def test_overlap_and_draft_steps_are_what_the_server_said(said, overlap):
+    effective = (("disable_overlap_schedule", said), ("speculative_num_steps", 4))
+    row = row_of_observation(observation(step_s=0.08, accept_len=4.0, effective=effective))
+    assert (row["overlap"], row["draft_steps"]) == (overlap, 4)
+    if said == "sometimes":
+        with pytest.raises(InputError, match="sometimes"):
+            fit_step_cost([row], hw="b300", model="kimi-k2.6")

@@ -137,3 +137,31 @@ def test_overlap_scheduling_follows_the_release(version, kind, block, overlap):
     assert group_of(row, drafter=drafter).batch.overlap.tolist() == [overlap]
     said = group_of(row | {"overlap": not overlap}, drafter=drafter).batch.overlap.tolist()
     assert said == [1.0 - overlap]
+
+
+@pytest.mark.parametrize(
+    ("row", "field"),
+    [
+        ({"q_len": 9, "kind": "tree", "draft": "x", "draft_steps": 9}, "draft_steps"),
+        ({"q_len": 9, "kind": "tree", "draft": "x", "topk": 1000}, "topk"),
+        ({"q_len": 9, "kind": "chain", "draft": "x", "topk": 8}, "topk"),
+        ({"q_len": 9, "kind": "tree", "draft": "x", "overlap": "perhaps"}, "overlap"),
+        ({"q_len": 9, "speculative_num_steps": 4}, "speculative_num_steps"),
+        ({"q_len": 9, "disable_overlap_schedule": "true"}, "disable_overlap_schedule"),
+        ({"q_len": 9, "top_k": 4}, "top_k"),
+    ],
+)
+def test_values_and_names_that_no_server_has_are_refused(row, field):
+    with pytest.raises(InputError) as caught:
+        group_of(row)
+    assert field in str(caught.value)
+
+
+def test_old_releases_do_not_overlap_and_the_middle_is_not_known():
+    eagle = load_drafter("kimi-k2.6-dflash").replace(algorithm="EAGLE3")
+    row = {"q_len": 4, "kind": "chain", "draft": eagle.id}
+    found = [
+        group_of(row | {"engine_version": f"sglang {v}"}, drafter=eagle).batch.overlap.tolist()[0]
+        for v in ("0.4.9", "0.5.6", "0.5.9", "0.5.11")
+    ]
+    assert found == [0.0, 0.0, 0.5, 1.0]

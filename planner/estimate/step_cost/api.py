@@ -13,7 +13,12 @@ from planner.domain import AcceptPoint, DrafterProfile, Estimate, HardwareProfil
 from planner.errors import DomainError, InputError, Problem, nearest_hint
 from planner.estimate.step_cost.batch import ATTENTION_BACKENDS, SPECULATION_KINDS, StepBatch
 from planner.estimate.step_cost.calibration import Calibration, CalibrationRow
-from planner.estimate.step_cost.default import base_posterior, uncalibrated_model, updated_posterior
+from planner.estimate.step_cost.default import (
+    base_posterior,
+    moe_doubt_after,
+    uncalibrated_model,
+    updated_posterior,
+)
 from planner.estimate.step_cost.features import build_features
 from planner.estimate.step_cost.fit import fit_posterior
 from planner.estimate.step_cost.kernels import KernelTable
@@ -130,6 +135,7 @@ class StepCostFit:
             start.costs,
             self.posterior,
             domain=self.domain,
+            moe_doubt=moe_doubt_after(start.costs, self.posterior, group.framework),
             notes=(f"fitted on {len(self.rows)} observations",),
         )
 

@@ -28,8 +28,8 @@ _TRITON_MLA_BANDWIDTH_FRAC = 0.24
 """Share of the data sheet's bandwidth that Triton's decode attention reaches with 16 requests and more on sm_90:
 docs/h200.md, 'What a cached token costs' (4096 bytes in 1.6 ns, 1152 bytes of MLA in 1.0 ns)."""
 _MLA_WAVE_FRAC = 0.75
-"""docs/h200.md: with MLA a cached token costs 200 and 222 ns where each block has a processor (C = 1 and 16, 8 heads),
-303 ns where two share one (C = 32); with GQA 65 ns for each wave."""
+"""docs/h200.md: with MLA a cached token costs 200 to 222 ns where each block has a processor (C = 1 and 16, 8 heads),
+302 to 312 ns where two share one (C = 32); with GQA 65 ns for each wave."""
 _DEFAULT_N_SMS = 132
 """Of a profile that does not say: Hopper's."""
 _PREFILL_CHUNK_TOK = 8192.0

@@ -19,6 +19,7 @@ __all__ = [
     "calibrated_model",
     "default_model",
     "kernel_table",
+    "moe_doubt_after",
     "packaged_calibration",
     "uncalibrated_model",
     "updated_posterior",
@@ -39,8 +40,8 @@ configurations fitted alone differ by 0.05, 0.04, 0.19, 0.35e-3, 10e-6 and 0.11 
 
 _SGLANG_REQUEST_HOST = (20e-6, 20e-6)
 """SGLang without speculation, growth of TPOT with C minus what the tables explain, for each request: 28 us (Qwen3-4B on
-one B200, DFlash Table 3), 45 to 70 us (Qwen3-4B on one H100, overlap on and off: diffusion-sparked-tree), 1 us
-(decode lines of one H200, requests that do not stream: docs/h200.md)."""
+one B200, DFlash Table 3), 45 to 70 us (Qwen3-4B on one H100, overlap on and off: diffusion-sparked-tree), 1 and
+3 us (decode lines of one H200, requests that do not stream: docs/h200.md)."""
 
 _RESIDUAL_FRAC = {"vllm": 0.03, "sglang": 0.08}
 """Error that stays when nothing is calibrated, beside the doubt about the parameters: together they cover all
@@ -128,6 +129,14 @@ def uncalibrated_model(
     return StepCostModel(costs, posterior or base_posterior(framework), extra_frac=extra, notes=tuple(notes))
 
 
+def moe_doubt_after(costs: KernelCosts, posterior: ParameterPosterior, framework: str) -> float:
+    """What a fit leaves of the doubt about a roofline of the experts: that is one of level, so as much as it leaves of
+    the doubt about ``moe_scale``. A table's disagreement between routings is about traffic and stays: 1."""
+    if not costs.model.n_moe_layers or costs.moe_curve(1, 1)[3] is not Provenance.DATASHEET:
+        return 1.0
+    return min(1.0, posterior.sd("moe_scale") / base_posterior(framework).sd("moe_scale"))
+
+
 def calibrated_model(
     calibration: Calibration,
     hardware: HardwareProfile,
@@ -147,6 +156,7 @@ def calibrated_model(
         start.costs,
         calibration.posterior,
         domain=calibration.domain,
+        moe_doubt=moe_doubt_after(start.costs, calibration.posterior, framework),
         extra_frac=start.extra_frac,
         notes=(f"host terms fitted on {calibration.source}",),
     )

@@ -147,9 +147,12 @@ def _server_settings(server: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _overlap(server: Mapping[str, Any]) -> bool | None:
-    """Whether the scheduler's host work overlaps the GPU's; None where the server does not say."""
+def _overlap(server: Mapping[str, Any]) -> bool | str | None:
+    """Whether the scheduler's host work overlaps the GPU's; None where the server does not say. A text that is neither
+    true nor false is passed on: the row's reader refuses it by name."""
     disabled = server.get("disable_overlap_schedule")
+    if isinstance(disabled, str):
+        return {"true": False, "false": True}.get(disabled.strip().lower(), disabled)
     return None if disabled is None else not disabled
 
 

@@ -50,8 +50,8 @@ _VERIFY_CONTEXT_TOK = 4096.0
 _EXTRAPOLATED_FRAC = 0.15
 _LONG_VERIFY_FRAC = 0.10
 _UNMEASURED_KIND_FRAC = 0.10
-"""A chain has no tree to build and may overlap its scheduling, worth 15 to 29 % (diffusion-sparked-tree FINDINGS): a
-kind that the calibration did not measure keeps this doubt."""
+"""Assumed: what tells a chain from a tree beside the terms that are priced (building the tree, other kernels): a kind
+that the calibration did not measure keeps this doubt."""
 _UNMEASURED_LAYOUT_FRAC = 0.10
 """Assumed: host terms were fitted in one layout (whether a second replica halves them was never measured)."""
 _PER_DOUBLING_FRAC = 0.05
@@ -137,6 +137,8 @@ class StepCostModel:
     posterior: ParameterPosterior
     domain: StepDomain | None = None
     """Range of the calibration; None: nothing was calibrated."""
+    moe_doubt: float = 1.0
+    """What is left of the doubt about the experts' curve: 1 before a fit (:func:`.default.moe_doubt_after`)."""
     extra_frac: float = 0.0
     """Further relative standard deviation of every row (a system whose links or host were not measured)."""
     notes: tuple[str, ...] = ()
@@ -164,7 +166,7 @@ class StepCostModel:
         waves = rng.standard_normal((n_samples, 8))
         x = features.columns
         step = _step(x, features.eager, theta)
-        moe = theta[:, [_I["moe_scale"]]] * (x[:, _I["moe_scale"]] * features.moe_spread_frac)
+        moe = theta[:, [_I["moe_scale"]]] * (x[:, _I["moe_scale"]] * features.moe_spread_frac * self.moe_doubt)
         attention = theta[:, [_I["attention_scale"]]] * (x[:, _I["attention_scale"]] * features.attention_doubt_frac)
         step = step + np.where(features.eager, 0.0, moe * shared[:, [0]] + attention * shared[:, [4]])
         if self.costs.links_unmeasured:
@@ -204,7 +206,9 @@ class StepCostModel:
         variance = np.einsum("ij,ij->i", effective @ self.posterior.covariance, effective)
         moe = np.where(features.eager, 0.0, x[:, _I["moe_scale"]] * theta[_I["moe_scale"]])
         attention = np.where(features.eager, 0.0, x[:, _I["attention_scale"]] * theta[_I["attention_scale"]])
-        variance += (moe * features.moe_spread_frac) ** 2 + (attention * features.attention_doubt_frac) ** 2
+        variance += (moe * features.moe_spread_frac * self.moe_doubt) ** 2 + (
+            attention * features.attention_doubt_frac
+        ) ** 2
         if self.costs.links_unmeasured:
             # Standard deviation of a log-normal factor about its median.
             factor_sd = np.sqrt(np.expm1(_UNMEASURED_LINK_LOG**2)) * np.exp(_UNMEASURED_LINK_LOG**2 / 2)

@@ -156,7 +156,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         20e-3,
         "host time of a speculative step beside step_host_s (draft launch, tree build, accept), overlap scheduling on",
         "step at C = 1 minus kernels and step_host_s: 1.9 and 2.4 ms (DFlash Table 3, Qwen3-4B and 8B on B200), 1.2 ms "
-        "(DFLASH on one H100: diffusion-sparked-tree, concurrency/REPORT.md), 0.7 to 1.5 ms (docs/h200.md)",
+        "(DFLASH on one H100: diffusion-sparked-tree, concurrency/REPORT.md), 0.4 and 0.6 ms (docs/h200.md)",
     ),
     Parameter(
         "spec_serial_s",
@@ -208,7 +208,7 @@ PARAMETERS: tuple[Parameter, ...] = (
         0.0,
         50e-6,
         "time of one drafted branch in one draft step that no table holds (sampling over 100,000 words, tree)",
-        "docs/h200.md, two models on one H200: 6.7 us for 152 k words, 1.1 us for 20 k",
+        "docs/h200.md, two models on one H200: 3.4 and 4.0 us",
     ),
     Parameter(
         "layer_launch_s",

@@ -107,6 +107,13 @@ _MEANT = {
     "budget": "q_len (budget + 1)",
     "tpot_s": "step_s",
     "step_ms": "step_s, in seconds",
+    "speculative_num_steps": "draft_steps",
+    "num_steps": "draft_steps",
+    "speculative_eagle_topk": "topk",
+    "eagle_topk": "topk",
+    "top_k": "topk",
+    "speculative_num_draft_tokens": "q_len",
+    "disable_overlap_schedule": "overlap, true where this is false",
     "tpot_ms": "step_s, in seconds",
 }
 """Names that other tools use: reading past them would mean a default where a value was given."""
@@ -114,6 +121,8 @@ _MEANT = {
 _NEVER_EMPTY = ("concurrency", "step_s")
 """A NaN here is a measurement that went wrong, not a cell that was left empty."""
 
+MAX_TOPK = 64.0
+"""More branches than any build drafts: a value beyond is a mistake."""
 DEFAULT_TOPK = 4.0
 """Branches of a tree that does not say: what SGLang 0.5 picks where nothing is given (srt/server_args.py)."""
 _FIT_FRAC = 0.8
@@ -152,19 +161,25 @@ def framework_of(engine_version: object) -> str:
 
 
 def known_overlap(engine_version: str, drafter: DrafterProfile | None, *, tree: bool) -> float:
-    """Whether a speculative step's host work overlaps the GPU's: 1 on, 0 off.
+    """Whether a speculative step's host work overlaps the GPU's: 1 on, 0 off, 0.5 not known.
 
     SGLang turns the overlap scheduler off for a block drafter up to 0.5.13 (0.5.12.post1 srt/server_args.py:3707,
-    0.5.13 srt/arg_groups/speculative_hook.py:240; not in 0.5.14) and for a tree up to 0.5.12 (srt/server_args.py:3748).
-    A tree on a block drafter runs in builds of its own, all known ones without overlap (docs/dialects.md). A version
-    that is not stated counts as new, a drafter that is not known as an autoregressive one.
+    0.5.13 srt/arg_groups/speculative_hook.py:240; not in 0.5.14), for a tree up to 0.5.12 (srt/server_args.py:3748) and
+    for every draft of 0.5.6 and before, unless asked otherwise; when chains of EAGLE began to overlap, after 0.5.6 and
+    by 0.5.11, was not read. A tree on a block drafter runs in builds of its own, none of which is known to overlap
+    (docs/dialects.md). A version that is not stated counts as new, a drafter that is not known as an autoregressive
+    one.
     """
-    if tree and drafter is not None and drafter.drafts_blocks:
+    block = drafter is not None and drafter.drafts_blocks
+    if tree and block:
         return 0.0
-    match = re.search(r"0\.5\.(\d+)", engine_version)
-    minor = int(match.group(1)) if match is not None else 1 << 20
-    first = 14 if drafter is not None and drafter.drafts_blocks else 13 if tree else 0
-    return float(minor >= first)
+    match = re.search(r"(\d+)\.(\d+)\.(\d+)", engine_version)
+    if match is None:
+        return 1.0
+    release = tuple(map(int, match.groups()))
+    if release >= ((0, 5, 14) if block else (0, 5, 13) if tree else (0, 5, 11)):
+        return 1.0
+    return 0.5 if not block and not tree and release > (0, 5, 6) else 0.0
 
 
 def _with_dtype(model: ModelProfile, dtype: WeightDtype) -> ModelProfile:
@@ -333,7 +348,9 @@ def _read_row(
     if need_step and (reader.absent("step_s") or step_s == 0):
         reader.fault("step_s", "a measured step_s in seconds, above zero, is needed to fit")
     backend = "default" if reader.absent("attention_backend") else str(row["attention_backend"])
-    topk = reader.number("topk", 1.0 if kind != "tree" else DEFAULT_TOPK, 1, whole=True)
+    topk = reader.number("topk", 1.0 if kind != "tree" else DEFAULT_TOPK, 1, high=MAX_TOPK, whole=True)
+    if kind == "chain" and topk > 1:
+        reader.fault("topk", f"a chain has one branch, topk is {topk:g}", "kind = tree, or leave topk out")
     version = "" if reader.absent("engine_version") else str(row["engine_version"])
     overlap = known_overlap(version, drafter if drafted else None, tree=kind == "tree")
     values = {
@@ -354,10 +371,21 @@ def _read_row(
         "kv_bytes_per_element": _KV_BYTES[reader.choice("kv_dtype", "bf16", list(_KV_BYTES))],
         "attention_backend": float(attention_backend_code(backend.lower())),
         "topk": topk if speculation else 1.0,
-        "draft_steps": reader.number("draft_steps", 0.0, 0, whole=True),
+        "draft_steps": _draft_steps(reader, q_len) if speculation else 0.0,
         "overlap": overlap if reader.absent("overlap") else float(reader.flag("overlap", True)),
     }
     return values, step_s, drafted, dtype
+
+
+def _draft_steps(reader: _Reader, q_len: float) -> float:
+    """Draft steps of one verify step; 0: not said. More of them than drafted tokens kill a server at its first decode
+    (SPC027, docs/h200.md)."""
+    steps = reader.number("draft_steps", 0.0, 0, whole=True)
+    if steps > q_len - 1:
+        message = f"{steps:g} draft steps for {q_len - 1:g} drafted tokens"
+        reader.fault("draft_steps", message, "q_len is budget + 1, draft_steps at most the budget")
+        return 0.0
+    return steps
 
 
 def _accept_len(reader: _Reader, q_len: float, drafter: DrafterProfile | None) -> float:

@@ -1,0 +1,110 @@
+"""With no build named the build with trees and the newest release are both searched, and the better plan is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import planner
+from planner.domain import PlanStatus
+
+EAGLE = """
+schema_version = 1
+id = "small-eagle"
+name = "small EAGLE3 drafter"
+model_path = "some/eagle3"
+algorithm = "EAGLE3"
+targets = ["kimi-k2.6"]
+block_size = 6
+n_layers = 1
+hidden_dim = 7168
+n_heads = 64
+n_kv_heads = 8
+head_dim = 128
+ffn_dim = 18432
+vocab_size = 163840
+
+[[points]]
+target = "kimi-k2.6"
+kind = "tree"
+budget = 8
+topk = 4
+accept_len = 3.2
+domain = "code"
+context_tok = 1024
+temperature = 0.0
+
+[points.source]
+field = "accept_len"
+kind = "measured"
+ref = "test"
+
+[[sources]]
+field = "*"
+kind = "measured"
+ref = "test"
+"""
+
+
+def rate(plan: Any) -> float:
+    return float(plan.predicted.tok_per_s.value)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"target_c": 8, "max_tpot_ms": 6.0},
+        {"target_c": 64, "max_tpot_ms": 10.0, "allow_queue": True},
+        {"target_c": 64},
+        {"target_c": 128},
+    ],
+)
+def test_the_answer_is_never_worse_than_that_for_the_release(asked: dict[str, Any]) -> None:
+    best, release = planner.plan(hw="b300", **asked), planner.plan(hw="b300", engine_version="0.5.23", **asked)
+    assert best.status is release.status is PlanStatus.OPTIMAL
+    assert rate(best) >= rate(release) * 0.9499
+
+
+def test_the_other_build_stands_beside_the_answer() -> None:
+    plan = planner.plan(hw="b300", target_c=64)
+    assert plan.effective is not None
+    assert plan.other_build is not None
+    named = planner.plan(hw="b300", target_c=64, dialect="pr29907")
+    assert {plan.effective.dialect, plan.other_build.candidate.dialect} == {"upstream", "pr29907"}
+    assert plan.other_build.candidate == named.effective
+    assert plan.other_build.launches
+
+
+def test_trees_that_every_release_runs_are_planned_for_the_release(tmp_path: Path) -> None:
+    """The fork's tree runs without overlap; a tree of an EAGLE drafter has nothing to do with it."""
+    file = tmp_path / "eagle.toml"
+    file.write_text(EAGLE)
+    plan = planner.plan(hw="b300", drafter=str(file), target_c=8, speculation="tree")
+    assert plan.effective is not None
+    assert (plan.effective.dialect, plan.effective.speculation.value, plan.other_build) == ("upstream", "tree", None)
+    fork = planner.plan(hw="b300", drafter=str(file), target_c=8, speculation="tree", dialect="pr29907")
+    assert rate(fork) == pytest.approx(rate(plan), rel=0.01)
+
+
+def test_predict_hears_what_the_launch_says_of_overlap_and_draft_steps(tmp_path: Path) -> None:
+    launch = ["--model-path", "moonshotai/Kimi-K2.6", "--tp-size", "8", "--attention-backend", "triton",
+              "--max-running-requests", "32", "--cuda-graph-max-bs-decode", "32"]  # fmt: skip
+    chain = ["--speculative-algorithm", "DFLASH", "--speculative-draft-model-path", "z-lab/Kimi-K2.6-DFlash",
+             "--speculative-num-draft-tokens", "8"]  # fmt: skip
+    asked: dict[str, Any] = {"workload": {"target_c": 32}, "engine_version": "0.5.23"}
+    on, off = (
+        planner.predict("b300", launch=[*launch, *chain, *more], **asked)
+        for more in ([], ["--disable-overlap-schedule"])
+    )
+    assert off.predicted.step_s.value > 1.1 * on.predicted.step_s.value
+    file = tmp_path / "eagle.toml"
+    file.write_text(EAGLE)
+    tree = ["--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "x", "--speculative-eagle-topk", "4",
+            "--speculative-num-draft-tokens", "9", "--speculative-num-steps"]  # fmt: skip
+    steps = [
+        planner.predict("b300", launch=[*launch, *tree, n], drafter=str(file), **asked).predicted.step_s.value
+        for n in ("3", "5")
+    ]
+    assert steps[0] < steps[1]
