@@ -92,8 +92,8 @@ def kv_bytes_per_tok_per_rank(
     drafter: DrafterProfile | None = None,
     draft_as_target: bool = False,
 ) -> Floats:
-    """KV bytes of one token on a rank that serves it, the draft's cache included: of an autoregressive drafter, and with
-    ``draft_as_target`` of any, each layer counts as one of the target; else it is the draft's own, kept in BF16."""
+    """KV bytes of one token on a rank that serves it, the draft's cache included: each layer of an autoregressive
+    drafter, and with ``draft_as_target`` of any, counts as one of the target; else it is the draft's own, in BF16."""
     tp = np.asarray(tp_size, dtype=np.float64)
     group = tp / np.asarray(attention_dp_size, dtype=np.float64)
     if model.attention_kind is AttentionKind.MLA:

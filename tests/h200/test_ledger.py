@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from planner.data.files import read_text
-from planner.data.load import load_hardware
+from planner.data.load import load_hardware, load_model
 from planner.domain import Observation
 from planner.estimate.memory import triton_split_bytes_per_rank
 from planner.estimate.step_cost import calibrated_model, read_calibration
+from planner.estimate.step_cost.default import default_model
 from planner.estimate.step_cost.ledger import row_of_observation
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -175,6 +176,17 @@ def test_packaged_calibration_is_the_fit_of_that_quarter(model_id: str) -> None:
     model = calibrated_model(calibration, load_hardware("h200"), analysis.model_profile(model_id))
     assert model.domain is not None
     assert model.domain.running == (1.0, 256.0)
+
+
+def test_a_fit_takes_away_the_doubt_about_a_roofline_of_the_experts() -> None:
+    """No table holds the rank's experts: 28 % of their time is in doubt, and the interval held every cell."""
+    cells = analysis.load_cells("mla-moe-rank")
+    none, some = (analysis.fit_cells("mla-moe-rank", cells, known) for known in ([], analysis.quarter(cells)))
+    assert none.step_model().moe_doubt == 1.0
+    assert some.step_model().moe_doubt < 0.7
+    rest = [cell for i, cell in enumerate(cells) if i not in analysis.quarter(cells)]
+    assert 0.85 <= analysis.score(some, rest).coverage < 1.0
+    assert default_model(load_hardware("b300"), load_model("kimi-k2.6")).moe_doubt == 1.0, "experts from a table"
 
 
 def test_ledger_lines_have_no_unknown_fields() -> None:

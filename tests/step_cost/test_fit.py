@@ -174,20 +174,3 @@ def test_a_drafter_named_in_the_rows_is_priced():
 def test_profiles_are_taken_as_they_are():
     fit = fit_step_cost(hw=load_hardware("b300"), model=load_model("kimi-k2.6"))
     assert fit.hardware.id == "b300"
-
-
-def test_a_fit_takes_away_the_doubt_about_a_roofline_of_the_experts():
-    """A shape without an expert table: before a fit 28 % of the experts' time is in doubt, after it less."""
-    h200, odd = load_hardware("h200"), load_model("kimi-k2.6").replace(expert_ffn_dim=256, n_experts=383)
-    before = fit_step_cost(hw=h200, model=odd)
-    asked = [
-        {"tp_size": 8, "concurrency": c, "context_tok": t} for c in (1, 4, 8, 16, 32, 64, 128) for t in (512, 4096)
-    ]
-    rows = [row | {"step_s": 1.05 * e.value} for row, e in zip(asked, before.predict(asked), strict=True)]
-    after = fit_step_cost(rows, hw=h200, model=odd)
-    assert before.step_model().moe_doubt == 1.0
-    assert after.step_model().moe_doubt < 0.9
-    wide, narrow = (fit.predict([asked[8]])[0] for fit in (before, after))
-    assert narrow.high / narrow.low < wide.high / wide.low
-    tabled = fit_step_cost(rows, hw=h200, model="kimi-k2.6", units_checked=True)
-    assert tabled.step_model().moe_doubt == 1.0
