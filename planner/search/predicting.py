@@ -28,7 +28,7 @@ from planner.search.models import load_models
 from planner.search.planning import request_for, target_of
 from planner.search.request import Question, Subject, load_subject, served_length
 from planner.search.sampled import Finalists
-from planner.search.score import AcceptColumns, Floats, score
+from planner.search.score import AcceptanceCurve, AcceptColumns, Floats, score
 from planner.search.solve import CHUNKED_PREFILL_TOK, Solved, Target
 from planner.search.ttft import first_token
 
@@ -205,6 +205,8 @@ def predict_candidate(
     models = load_models(subject.hardware, subject.model, drafter, subject.workload, subject.calibration)
     if accept_len is not None and candidate.speculation is not Speculation.OFF:
         models = replace(models, acceptance=GivenAcceptance(accept_len))
+    elif draft_steps and drafter is not None and not drafter.drafts_blocks:
+        models = replace(models, acceptance=ShallowAcceptance(models.acceptance, draft_steps))
     workload = subject.workload
     seats = candidate.max_running_requests // candidate.attention_dp_size * candidate.attention_dp_size
     n_running = float(min(workload.target_c, max(1, seats) * candidate.replicas))
@@ -301,6 +303,31 @@ class GivenAcceptance:
     ) -> Floats:
         value = np.where(np.asarray(speculation) > 0, self.accept_len, 1.0)
         return np.broadcast_to(value, (n_samples, value.size)).copy()
+
+
+@dataclass(frozen=True, slots=True)
+class ShallowAcceptance:
+    """A drafter's acceptance where fewer draft steps run than its paths may be deep: never more than they can give."""
+
+    inner: AcceptanceCurve
+    draft_steps: int
+
+    @property
+    def note(self) -> str:
+        return f"{self.inner.note}; at most {self.draft_steps + 1} with {self.draft_steps} draft steps"
+
+    def ground(self, speculation: int, budget: int, topk: int) -> Provenance:
+        return self.inner.ground(speculation, budget, topk)
+
+    def columns(self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> AcceptColumns:
+        found, most = self.inner.columns(speculation, budget, topk), self.draft_steps + 1.0
+        return AcceptColumns(*(np.minimum(column, most) for column in (found.value, found.low, found.high)))
+
+    def sample(
+        self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike, *, n_samples: int, seed: int
+    ) -> Floats:
+        drawn = self.inner.sample(speculation, budget, topk, n_samples=n_samples, seed=seed)
+        return np.minimum(drawn, self.draft_steps + 1.0)
 
 
 def _constant_step(subject: Subject, candidate: Candidate, accept: Estimate, *, given: bool) -> Estimate | None:

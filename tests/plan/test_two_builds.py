@@ -103,8 +103,10 @@ def test_predict_hears_what_the_launch_says_of_overlap_and_draft_steps(tmp_path:
     file.write_text(EAGLE)
     tree = ["--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "x", "--speculative-eagle-topk", "4",
             "--speculative-num-draft-tokens", "9", "--speculative-num-steps"]  # fmt: skip
-    steps = [
-        planner.predict("b300", launch=[*launch, *tree, n], drafter=str(file), **asked).predicted.step_s.value
-        for n in ("3", "5")
-    ]
-    assert steps[0] < steps[1]
+    one, three, five = (
+        planner.predict("b300", launch=[*launch, *tree, steps], drafter=str(file), **asked).predicted
+        for steps in ("1", "3", "5")
+    )
+    assert one.step_s.value < three.step_s.value < five.step_s.value
+    assert one.accept_len.value == 2.0, "one drafted token and the bonus token"
+    assert three.accept_len.value == five.accept_len.value == pytest.approx(3.2, rel=0.02)
