@@ -88,6 +88,10 @@ class EngineRefusal(PlannerError):
         self.error_type = error_type
         self.source = source
 
+    def __str__(self) -> str:
+        where = f" ({self.source})" if self.source else ""
+        return super().__str__() or f"the engine refuses this launch: {self.error_type} without a message{where}"
+
 
 def nearest(word: str, known: Sequence[str], n: int = 3) -> list[str]:
     """The ``n`` names of ``known`` that look most like ``word``, best first."""

@@ -66,17 +66,20 @@ def look(
         "parse": parse,
     }
     program = python if prefix else _program(host, python)
-    done = host.run(
-        [*prefix, program, "-W", "ignore", "-c", inspect.getsource(probe)],
-        timeout_s=timeout_s,
-        stdin=json.dumps(order),
-        env=env,
-    )
+    argv = [*prefix, program, "-W", "ignore", "-c", inspect.getsource(probe)]
+    try:
+        done = host.run(argv, timeout_s=timeout_s, stdin=json.dumps(order), env=env)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"{python} is no interpreter: {reason}", "name a working one with --python") from None
     for line in reversed(done.stdout.splitlines()):
         if line.startswith("PROBE "):
             found: dict[str, Any] = json.loads(line.removeprefix("PROBE "))
             return found
-    last = (done.stderr.strip().splitlines() or [f"no answer within {timeout_s:g} s"])[-1]
+    silent = (
+        f"no answer within {timeout_s:g} s" if done.code is None else f"it ended with code {done.code} and no output"
+    )
+    last = (done.stderr.strip().splitlines() or [silent])[-1]
     raise InputError(f"{python} on {host.name} did not answer: {last}", "name a working interpreter with --python")
 
 

@@ -14,6 +14,22 @@ __all__ = ["Setting", "apply_changes", "changes_between", "knobs_between", "read
 
 _ASSIGNMENT = re.compile(r"^[A-Za-z_][A-Za-z0-9_]*=")
 _DRAFT = "--speculative-"
+_FORM = frozenset(
+    f"{_DRAFT}{name}"
+    for name in (
+        "algorithm",
+        "draft-model-path",
+        "draft-model-revision",
+        "num-steps",
+        "eagle-topk",
+        "num-draft-tokens",
+        "ddtree-budget",
+        "ddtree-block-size",
+        "dflash-block-size",
+        "dspark-block-size",
+    )
+)
+"""Flags that say what is drafted: a draft of another form or size moves several of them."""
 _IGNORED = frozenset({"--port", "--host", "--log-level", "--served-model-name"})
 """Flags that do not change what the engine computes."""
 
@@ -137,8 +153,8 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 def knobs_between(launches: Sequence[Launch]) -> list[Mapping[str, str]]:
     """For each launch the flags and variables in which the launches differ.
 
-    Where some launches speculate and others do not, the flags in which that shows are one knob, ``draft``: none of
-    them stands without the others.
+    What is drafted is one knob, ``draft``, because its flags only make sense together; so are, where some launches do
+    not speculate, all flags of speculation that those lack.
     """
     tables = []
     for launch in launches:
@@ -147,7 +163,11 @@ def knobs_between(launches: Sequence[Launch]) -> list[Mapping[str, str]]:
         tables.append(table | {f"env {name}": value for name, value in launch.env})
     names = sorted({name for table in tables for name in table})
     varying = [name for name in names if len({table.get(name) for table in tables}) > 1]
-    drafts = [name for name in varying if name.startswith(_DRAFT) and any(name not in table for table in tables)]
+    drafts = [
+        name
+        for name in varying
+        if name in _FORM or (name.startswith(_DRAFT) and any(name not in table for table in tables))
+    ]
     knobs: list[Mapping[str, str]] = []
     for table in tables:
         own = {name: table.get(name, "not given") for name in varying if name not in drafts}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from planner.data import load_limits
 from planner.domain import (
     Candidate,
@@ -17,7 +20,7 @@ from planner.search.choose import TIE_FRAC
 from planner.search.models import load_models, points_for
 from planner.search.request import Question, Subject, load_subject, served_length
 from planner.search.score import TREE, Models
-from planner.search.solve import CHUNKED_PREFILL_TOK, Request, Solved, Target, solve
+from planner.search.solve import CHUNKED_PREFILL_TOK, Request, Solved, Target, solve, solve_builds
 from planner.search.ttft import first_token
 from planner.version import __version__
 
@@ -46,19 +49,36 @@ def make_plan(question: Question) -> Plan:
     models = load_models(subject.hardware, subject.model, subject.drafter, subject.workload, subject.calibration)
     if subject.dialect is not None or subject.version is not None:
         return _plan(question, subject, solve(request_for(question, subject, models, target_of(subject))), None)
-    released = solve(request_for(question, subject, models, _release_target()))
-    drafter = subject.drafter
-    if drafter is None or not drafter.drafts_blocks:
-        return _plan(question, subject, released, None)
-    tree = Target(get_dialect(TREE_DIALECT), parse_engine_version(get_dialect(TREE_DIALECT).base_version))
-    solved = solve(request_for(question, subject, models, tree))
-    if solved.choice is None:
-        return _plan(question, subject, solved if released.choice is None else released, None)
-    if solved.table.speculation[solved.choice.row] != TREE:
-        return _plan(question, subject, released, None)
-    if released.choice is not None and _rate(released) > _rate(solved) / (1.0 - TIE_FRAC):
-        return _plan(question, subject, released, solved)
-    return _plan(question, subject, solved, released)
+    targets = [_release_target()]
+    if subject.drafter is not None and subject.drafter.drafts_blocks:
+        dialect = get_dialect(TREE_DIALECT)
+        targets.append(Target(dialect, parse_engine_version(dialect.base_version)))
+    found = solve_builds([request_for(question, subject, models, target) for target in targets])
+    total = sum(one.n_candidates for one in found)
+    best, *others = _ranked([replace(one, n_candidates=total) for one in found])
+    other = next((one for one in others if _shown_beside(one, best)), None)
+    return _plan(question, subject, best, other)
+
+
+def _ranked(found: Sequence[Solved]) -> list[Solved]:
+    """The builds' answers, the one to give first: the best rate, within a tie the tree; without any launch the release
+    if it can have what was asked for."""
+    feasible = [one for one in found if one.choice is not None]
+    if not feasible:
+        return list(found)
+    best = max(map(_rate, feasible))
+    tied = [one for one in feasible if _rate(one) >= best * (1.0 - TIE_FRAC)]
+    first = next((one for one in tied if _draws_a_tree(one)), tied[0])
+    return [first, *(one for one in feasible if one is not first)]
+
+
+def _shown_beside(other: Solved, best: Solved) -> bool:
+    """Whether the other build's answer is another one: the two differ in the tree, or in how they run it."""
+    return other.choice is not None and (_draws_a_tree(other) or _draws_a_tree(best))
+
+
+def _draws_a_tree(solved: Solved) -> bool:
+    return solved.choice is not None and int(solved.table.speculation[solved.choice.row]) == TREE
 
 
 def _rate(solved: Solved) -> float:
@@ -195,7 +215,7 @@ def _engine_notes(subject: Subject, solved: Solved) -> tuple[str, ...]:
     if subject.dialect is None and subject.version is None and not target.dialect.has_tree:
         notes.append(f"SGLang {target.version}, the newest release with a flag table")
     drafted = solved.choice is not None and int(solved.table.speculation[solved.choice.row]) == 2
-    if target.dialect.has_tree and drafted:
+    if target.dialect.has_tree and (drafted or solved.choice is None):
         notes.append(f"{target.dialect.title} ({target.dialect.status})")
         notes.append(f"no SGLang release up to {NEWEST_RELEASE} accepts {target.dialect.algorithm}")
         if any(past.dialect != target.dialect.id for past in subject.measured):

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from planner.data.field_notes import FieldRun, field_runs
 from planner.data.hf_config import read_hf_config
-from planner.domain import BindingLimit, Candidate, Estimate, Launch, LaunchConfig, Prediction, Provenance, Speculation
+from planner.domain import (
+    BindingLimit,
+    Candidate,
+    DrafterProfile,
+    Estimate,
+    Launch,
+    LaunchConfig,
+    Prediction,
+    Provenance,
+    Speculation,
+)
 from planner.domain.table import CandidateTable
 from planner.engine.argv import read_argv, split_program
 from planner.engine.dialects import DIALECTS
@@ -93,8 +103,20 @@ def make_prediction(
         without_overlap=bool(told and effective.get("disable_overlap_schedule")),
         draft_steps=int(effective.get("speculative_num_steps") or 0),
     )
-    return prediction.model_copy(
-        update={"assumptions": (*assumed, *_other_model(config, subject), *prediction.assumptions)}
+    notes = (*assumed, *_other_model(config, subject), *_too_many_steps(candidate, subject.drafter, effective))
+    return prediction.model_copy(update={"assumptions": (*notes, *prediction.assumptions)})
+
+
+def _too_many_steps(
+    candidate: Candidate, drafter: DrafterProfile | None, effective: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """A sentence where a server would die at its first decode (SPC027)."""
+    steps = int(effective.get("speculative_num_steps") or 0)
+    if drafter is None or drafter.drafts_blocks or candidate.budget == 0 or steps <= candidate.budget:
+        return ()
+    return (
+        f"{steps} draft steps for {candidate.budget} drafted tokens: 0.5.15.post1 dies at its first decode (SPC027); "
+        "the figures are those of a server that does not",
     )
 
 
@@ -162,6 +184,12 @@ def _arithmetic(config: LaunchConfig, subject: Subject) -> list[Problem]:
         if value is not None and value > 1:
             message = f"{value}: launches over several stages or machines are not modelled"
             faults.append(Problem(message, field=_flag(name), value=value))
+    steps = config.speculative_num_steps
+    if steps is not None and steps < 1:
+        message = f"must be at least 1 (got {steps})"
+        faults.append(
+            Problem(message, field="--speculative-num-steps", value=steps, hint="leave it out for the default")
+        )
     fraction = config.mem_fraction_static
     if fraction is not None and not 0 < fraction < 1:
         message = f"must lie between 0 and 1 (got {fraction:g})"
@@ -203,9 +231,10 @@ def predict_candidate(
     """
     drafter = subject.drafter if candidate.speculation is not Speculation.OFF else None
     models = load_models(subject.hardware, subject.model, drafter, subject.workload, subject.calibration)
+    deepest = drafter.block_size - 1 if drafter is not None else 0
     if accept_len is not None and candidate.speculation is not Speculation.OFF:
         models = replace(models, acceptance=GivenAcceptance(accept_len))
-    elif draft_steps and drafter is not None and not drafter.drafts_blocks:
+    elif drafter is not None and not drafter.drafts_blocks and 0 < draft_steps < min(candidate.budget, deepest):
         models = replace(models, acceptance=ShallowAcceptance(models.acceptance, draft_steps))
     workload = subject.workload
     seats = candidate.max_running_requests // candidate.attention_dp_size * candidate.attention_dp_size
@@ -307,27 +336,44 @@ class GivenAcceptance:
 
 @dataclass(frozen=True, slots=True)
 class ShallowAcceptance:
-    """A drafter's acceptance where fewer draft steps run than its paths may be deep: never more than they can give."""
+    """A drafter's acceptance where fewer draft steps run than its paths may be deep.
+
+    A tree holds the greedy chain of as many steps, and cannot accept more than one token a step and the bonus token: in
+    between nothing is known, so the middle is taken and the interval reaches over both.
+    """
 
     inner: AcceptanceCurve
     draft_steps: int
 
     @property
     def note(self) -> str:
-        return f"{self.inner.note}; at most {self.draft_steps + 1} with {self.draft_steps} draft steps"
+        return f"{self.inner.note}; between a chain of {self.draft_steps} and {self.draft_steps + 1}"
 
     def ground(self, speculation: int, budget: int, topk: int) -> Provenance:
-        return self.inner.ground(speculation, budget, topk)
+        return Provenance.DERIVED
 
     def columns(self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike) -> AcceptColumns:
-        found, most = self.inner.columns(speculation, budget, topk), self.draft_steps + 1.0
-        return AcceptColumns(*(np.minimum(column, most) for column in (found.value, found.low, found.high)))
+        tree, chain = self.inner.columns(speculation, budget, topk), self._chain(speculation)
+        most = self.draft_steps + 1.0
+        value = 0.5 * (chain.value + np.minimum(tree.value, most))
+        return AcceptColumns(value, np.minimum(chain.low, value), np.minimum(tree.high, most))
 
     def sample(
         self, speculation: ArrayLike, budget: ArrayLike, topk: ArrayLike, *, n_samples: int, seed: int
     ) -> Floats:
         drawn = self.inner.sample(speculation, budget, topk, n_samples=n_samples, seed=seed)
-        return np.minimum(drawn, self.draft_steps + 1.0)
+        kind, length = self._as_chain(speculation)
+        chain = self.inner.sample(kind, length, np.ones_like(length), n_samples=n_samples, seed=seed)
+        place = np.random.default_rng(seed).random((n_samples, 1))
+        return np.asarray(chain + place * (np.maximum(np.minimum(drawn, self.draft_steps + 1.0), chain) - chain))
+
+    def _as_chain(self, speculation: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        drafted = np.asarray(speculation) > 0
+        return drafted.astype(np.int64), np.where(drafted, self.draft_steps, 0).astype(np.int64)
+
+    def _chain(self, speculation: ArrayLike) -> AcceptColumns:
+        kind, length = self._as_chain(speculation)
+        return self.inner.columns(kind, length, np.ones_like(length))
 
 
 def _constant_step(subject: Subject, candidate: Candidate, accept: Estimate, *, given: bool) -> Estimate | None:

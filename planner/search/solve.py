@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from planner.domain.table import CandidateTable
 from planner.engine.dialects import Dialect
 from planner.engine.emit import prefix_cache_unsafe
 from planner.engine.version import EngineVersion
+from planner.errors import InputError
 from planner.estimate.step_cost.rows import known_overlap
 from planner.limits import LimitContext, holds_in_plan
 from planner.search.cell import Cell
@@ -30,7 +31,7 @@ from planner.search.score import Models, Overlap, Scores, quantile_tok_per_s, sc
 from planner.search.space import KV_DTYPES, SIZE_LADDER, TREE_ALGORITHMS, Pins, build_space
 from planner.search.ttft import first_token
 
-__all__ = ["CHUNKED_PREFILL_TOK", "Request", "Solved", "Target", "solve"]
+__all__ = ["CHUNKED_PREFILL_TOK", "Request", "Solved", "Target", "solve", "solve_builds"]
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -122,17 +123,41 @@ class Solved:
 
 
 def solve(request: Request) -> Solved:
-    """Score the whole space and choose among what is allowed.
+    """The best allowed cell of the whole space.
 
-    FP8 KV changes what the model answers, and no model here says by how much: it is searched where it is asked for, or
-    where nothing with BF16 meets limits and requests. With queueing allowed, fewer requests than clients may run: each
-    such number is searched in turn, and one that beats running all clients by more than a tie wins.
+    Raises:
+        InputError: nothing that the build offers has the settings asked for.
     """
-    kept = request.pins.kv_cache_dtype or "bf16"
-    precise = _solve_kv(request, (kept,))
-    if precise.choice is not None or request.pins.kv_cache_dtype is not None:
-        return precise
-    return _solve_kv(request, KV_DTYPES)
+    return solve_builds((request,))[0]
+
+
+def solve_builds(requests: Sequence[Request]) -> list[Solved]:
+    """One search for each build that can have what is asked for, the same question in all.
+
+    The KV cache is BF16 unless another dtype is asked for, and FP8 where no build has a launch with BF16 that meets
+    limits and requests. With queueing allowed, fewer requests than clients may run: each such number is searched in
+    turn, and one that beats running all clients by more than a tie wins.
+
+    Raises:
+        InputError: nothing that any build offers has the settings asked for; what the last one says.
+    """
+    pinned = requests[0].pins.kv_cache_dtype
+    found = _each(requests, (pinned or "bf16",))
+    if pinned is not None or any(one.choice is not None for one in found):
+        return found
+    return _each(requests, KV_DTYPES)
+
+
+def _each(requests: Sequence[Request], kv_dtypes: tuple[str, ...]) -> list[Solved]:
+    found, fault = [], None
+    for request in requests:
+        try:
+            found.append(_solve_kv(request, kv_dtypes))
+        except InputError as error:
+            fault = error
+    if not found and fault is not None:
+        raise fault
+    return found
 
 
 def _solve_kv(request: Request, kv_dtypes: tuple[str, ...]) -> Solved:

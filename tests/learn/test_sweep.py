@@ -132,6 +132,20 @@ def test_the_flags_of_speculation_are_one_knob(tmp_path: Path) -> None:
     assert len(report.tried) == 3
 
 
+@pytest.mark.parametrize(
+    "drafts",
+    [
+        [f"{SPECULATIVE} {n}" for n in (4, 6, 8)],
+        ["--speculative-algorithm DFLASH --speculative-num-draft-tokens 8", f"{SPECULATIVE} 5"],
+        [f"{SPECULATIVE} 5 --speculative-eagle-topk 1", f"{SPECULATIVE} 9 --speculative-eagle-topk 8"],
+    ],
+)
+def test_drafts_of_another_form_are_one_knob_apart(drafts: list[str], tmp_path: Path) -> None:
+    pool = pool_of_launches(listed(*drafts), minutes=1.0)
+    with open_journal(tmp_path / "journal.jsonl", header={}) as journal:
+        assert len(sweep(pool, Instant(), journal, first=pool.trials[0]).tried) == len(drafts)
+
+
 def test_trials_out_of_reach_are_named_as_such(tmp_path: Path) -> None:
     launches = listed("", "--chunked-prefill-size 2048 --schedule-policy fcfs")
     pool = pool_of_launches(launches, minutes=1.0)

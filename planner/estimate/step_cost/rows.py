@@ -113,6 +113,11 @@ _MEANT = {
     "eagle_topk": "topk",
     "top_k": "topk",
     "speculative_num_draft_tokens": "q_len",
+    "num_draft_tokens": "q_len",
+    "speculative_eagle_top_k": "topk",
+    "topK": "topk",
+    "overlap_schedule": "overlap",
+    "enable_overlap": "overlap",
     "disable_overlap_schedule": "overlap, true where this is false",
     "tpot_ms": "step_s, in seconds",
 }
@@ -371,17 +376,17 @@ def _read_row(
         "kv_bytes_per_element": _KV_BYTES[reader.choice("kv_dtype", "bf16", list(_KV_BYTES))],
         "attention_backend": float(attention_backend_code(backend.lower())),
         "topk": topk if speculation else 1.0,
-        "draft_steps": _draft_steps(reader, q_len) if speculation else 0.0,
+        "draft_steps": _draft_steps(reader, q_len, drafter if drafted else None) if speculation else 0.0,
         "overlap": overlap if reader.absent("overlap") else float(reader.flag("overlap", True)),
     }
     return values, step_s, drafted, dtype
 
 
-def _draft_steps(reader: _Reader, q_len: float) -> float:
+def _draft_steps(reader: _Reader, q_len: float, drafter: DrafterProfile | None) -> float:
     """Draft steps of one verify step; 0: not said. More of them than drafted tokens kill a server at its first decode
     (SPC027, docs/h200.md)."""
     steps = reader.number("draft_steps", 0.0, 0, whole=True)
-    if steps > q_len - 1:
+    if steps > q_len - 1 and not (drafter is not None and drafter.drafts_blocks):
         message = f"{steps:g} draft steps for {q_len - 1:g} drafted tokens"
         reader.fault("draft_steps", message, "q_len is budget + 1, draft_steps at most the budget")
         return 0.0
