@@ -109,7 +109,7 @@ def test_predict_hears_what_the_launch_says_of_overlap_and_draft_steps(tmp_path:
     )
     assert one.step_s.value < three.step_s.value < five.step_s.value
     assert 1.5 < one.accept_len.value < one.accept_len.high == 2.0, "one drafted token and the bonus token"
-    assert three.accept_len.value == five.accept_len.value == pytest.approx(3.2, rel=0.02)
+    assert one.accept_len.value < three.accept_len.value < five.accept_len.value == pytest.approx(3.2, rel=0.02)
 
 
 def test_pins_that_one_build_alone_can_meet() -> None:
