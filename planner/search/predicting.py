@@ -92,6 +92,11 @@ def make_prediction(
     if used > subject.n_gpus:
         message = f"the launch takes {used} GPUs, {subject.n_gpus} are there"
         raise InputError([Problem(message, field="--tp-size", value=used, hint="a smaller --tp-size, or another --hw")])
+    most = candidate.q_len if drafter is None else min(candidate.q_len, drafter.block_size)
+    if accept_len is not None and candidate.budget and accept_len > most:
+        message = f"must be at most {most} (got {accept_len:g})"
+        hint = "a step commits at most a path of the draft and the bonus token"
+        raise InputError([Problem(message, field="--accept-len", value=accept_len, hint=hint)])
     effective = resolution.effective
     told = config.disable_overlap_schedule or target.version.exact
     prediction = predict_candidate(
@@ -104,6 +109,11 @@ def make_prediction(
         draft_steps=int(effective.get("speculative_num_steps") or 0),
     )
     notes = (*assumed, *_other_model(config, subject), *_too_many_steps(candidate, subject.drafter, effective))
+    if used < subject.n_gpus and subject.workload.target_c > 1:
+        notes += (
+            f"one server on {used} of {subject.n_gpus} GPUs takes all {subject.workload.target_c} clients "
+            "(of several servers give each its share as --target-c)",
+        )
     return prediction.model_copy(update={"assumptions": (*notes, *prediction.assumptions)})
 
 

@@ -138,3 +138,20 @@ def test_draft_steps_below_one_are_refused_by_name(steps: str) -> None:
     words = ["--model-path", "m", "--tp-size", "8", "--speculative-algorithm", "EAGLE3"]
     with pytest.raises(planner.InputError, match="--speculative-num-steps"):
         planner.predict("b300", launch=[*words, "--speculative-num-steps", steps], workload={"target_c": 32})
+
+
+def test_an_accept_length_above_what_a_step_can_commit_is_refused() -> None:
+    words = ["--model-path", "moonshotai/Kimi-K2.6", "--tp-size", "8", "--speculative-algorithm", "DFLASH",
+             "--speculative-draft-model-path", "z-lab/Kimi-K2.6-DFlash", "--speculative-num-draft-tokens"]  # fmt: skip
+    asked: dict[str, Any] = {"workload": {"target_c": 8}, "engine_version": "0.5.23"}
+    assert planner.predict("b300", launch=[*words, "6"], accept_len=6.0, **asked).predicted.accept_len.value == 6.0
+    with pytest.raises(planner.InputError, match="at most 6"):
+        planner.predict("b300", launch=[*words, "6"], accept_len=6.5, **asked)
+
+
+def test_one_of_two_servers_is_said_to_take_all_clients() -> None:
+    plan = planner.plan(hw="b300", target_c=64, tp_size=4)
+    assert plan.launches is not None
+    assert len(plan.launches) == 2
+    prediction = planner.predict("b300", launch=plan.launches[0], workload={"target_c": 32})
+    assert any("4 of 8 GPUs takes all 32 clients" in text for text in prediction.assumptions)
