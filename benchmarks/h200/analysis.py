@@ -66,7 +66,7 @@ __all__ = [
 MODELS = {"qwen3-8b": "dense-8b", "mla-moe-rank": "mla-moe-rank"}
 MIN_TREES = 3
 SECOND_RUN = "2026-11-30T12"
-"""The second run began after this hour; the model had been fixed before (raw/blind_second.json)."""
+"""The second run began after this hour; the model was fixed before its times were seen (raw/blind_second.json)."""
 OTHER_DRAFT = "draft-0.6b"
 DRAFT_STEPS = 4
 """Draft steps of the trees; one job has 8."""

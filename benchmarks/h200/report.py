@@ -29,7 +29,7 @@ __all__ = ["main"]
 BLIND = HERE / "raw" / "blind.json"
 """Scores of the first run by the model as it stood when it was run, before anyone had seen a measurement."""
 BLIND_SECOND = HERE / "raw" / "blind_second.json"
-"""Scores of the second run by the model as it stood before it: cells of the first run known."""
+"""Scores of the second run by the model as it stood before anyone had seen it: cells of the first run known."""
 GOALS = {"zero": (0.25, None), "one": (0.12, None), "four": (0.08, None), "quarter": (0.06, 0.12)}
 NAMES = {
     "zero": "nothing (tables and data sheet)",
