@@ -118,6 +118,8 @@ class Bencher:
     info: Mapping[str, Any]
     log: LogWatch | None = None
     env: Mapping[str, str] | None = None
+    gpus: str | None = None
+    """CUDA_VISIBLE_DEVICES of the server, where it is known: only these devices are read."""
     notes: list[str] = field(default_factory=list)
     run_client: RunClient = run_client
 
@@ -171,7 +173,7 @@ class Bencher:
         n_prompts = max(8, cell.concurrency * self.plan.prompts_per_client)
         workers = int(self.info.get("dp_size") or 1)
         stopped_by = "repeats"
-        async with sampled(self.host) as devices:
+        async with sampled(self.host, visible=self.gpus) as devices:
             for repeat in range(self.plan.max_repeats):
                 self.ui.step(f"benchmark {cell}, repeat {repeat + 1}", number, len(self.plan.cells))
                 if self.log is not None:

@@ -65,13 +65,19 @@ def driver_of(host: Host) -> str | None:
 
 
 @contextlib.asynccontextmanager
-async def sampled(host: Host, *, every_s: float = 1.0) -> AsyncIterator[DeviceLog]:
-    """Reads the devices while the body runs. Without nvidia-smi the log stays empty."""
+async def sampled(host: Host, *, visible: str | None = None, every_s: float = 1.0) -> AsyncIterator[DeviceLog]:
+    """Reads the devices while the body runs. Without nvidia-smi the log stays empty.
+
+    Args:
+        host: only this machine is read.
+        visible: the server's CUDA_VISIBLE_DEVICES; other devices of the machine are not read. None or empty: all.
+        every_s: pause between readings.
+    """
     log = DeviceLog()
     if not isinstance(host, LocalHost) or shutil.which("nvidia-smi") is None:
         yield log
         return
-    task = asyncio.ensure_future(_sample(log, every_s))
+    task = asyncio.ensure_future(_sample(log, visible, every_s))
     try:
         yield log
     finally:
@@ -80,8 +86,10 @@ async def sampled(host: Host, *, every_s: float = 1.0) -> AsyncIterator[DeviceLo
             await task
 
 
-async def _sample(log: DeviceLog, every_s: float) -> None:
+async def _sample(log: DeviceLog, visible: str | None, every_s: float) -> None:
     argv = ["nvidia-smi", f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits"]
+    if visible:
+        argv += ["-i", visible]
     while True:
         process = await asyncio.create_subprocess_exec(
             *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL

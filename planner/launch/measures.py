@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -76,6 +77,7 @@ def _bencher(session: Session, plan: BenchPlan) -> Bencher:
         raise JudgedError(Cause.BENCH_FAILED, f"SGLang in {engine.python} has no benchmark client", stage=Stage.BENCH)
     if not plan.cells:
         raise InputError("an empty benchmark matrix")
+    env = dict(session.order.target.env)
     return Bencher(
         host=session.order.host,
         python=engine.python,
@@ -86,7 +88,8 @@ def _bencher(session: Session, plan: BenchPlan) -> Bencher:
         ui=session.ui,
         info=gate.info or {},
         log=session.log,
-        env=dict(session.order.target.env),
+        env=env,
+        gpus=env.get("CUDA_VISIBLE_DEVICES", os.environ.get("CUDA_VISIBLE_DEVICES")),
     )
 
 

@@ -142,7 +142,9 @@ import sys
 if "driver_version" in sys.argv[1]:
     print("NVIDIA H200, 580.1\\nNVIDIA H200, 580.1")
 else:
-    print("400.0, 1900, 60, 90\\n440.0, 1800, 62, 100")
+    rows = ["400.0, 1900, 60, 90", "440.0, 1800, 62, 100"]
+    asked = sys.argv[sys.argv.index("-i") + 1].split(",") if "-i" in sys.argv else ["0", "1"]
+    print("\\n".join(rows[int(number)] for number in asked))
 """
 
 COMMANDS = {"ssh": SSH, "systemctl": SYSTEMCTL, "journalctl": JOURNALCTL, "docker": DOCKER, "nvidia-smi": NVIDIA_SMI}

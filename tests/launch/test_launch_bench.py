@@ -103,6 +103,17 @@ def test_power_and_driver(
     assert one.driver == "NVIDIA H200 x2, driver 580.1"
 
 
+def test_devices_of_other_servers_are_not_read(
+    launch_it: Callable[..., LaunchReport], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_command(tmp_path / "bin", "nvidia-smi")
+    monkeypatch.setenv("PATH", on_path(tmp_path / "bin"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    plan = BenchPlan(cells=matrix([1], [32], 64), budget_s=3.0, max_repeats=3)
+    (one,) = launch_it(measures=((Stage.BENCH, bench_measure(plan, Identity())),)).observations
+    assert one.power_w == pytest.approx(440.0)
+
+
 def test_client_argv_is_a_list_of_words() -> None:
     argv = client_argv(
         "py", "m", "http://h", Cell(2, 8, 4), n_prompts=6, seed=3, model="a b", tokenizer="t", dataset=Dataset()
