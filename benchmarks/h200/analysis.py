@@ -89,6 +89,18 @@ def drafter_profile(name: str) -> DrafterProfile:
     return drafter_from_hf_config(SHAPES[name], folder=Path(name))
 
 
+def _drafter_of(cells: Sequence[Cell]) -> DrafterProfile | None:
+    """The drafter of some cells, None where none speculates.
+
+    Raises:
+        ValueError: they have more than one.
+    """
+    named = {cell.draft for cell in cells} - {"none"}
+    if len(named) > 1:
+        raise ValueError(f"more than one drafter: {sorted(named)}")
+    return drafter_profile(named.pop()) if named else None
+
+
 def _argument(item: Observation, name: str) -> int:
     """A whole number of an observation's arguments, 0 where it was not given."""
     return int(item.argv[item.argv.index(name) + 1]) if name in item.argv else 0
@@ -126,6 +138,11 @@ class Cell:
     def place(self) -> tuple[object, ...]:
         """What one configuration is."""
         return (self.kind, self.q_len, self.draft, self.draft_steps, self.graph, self.concurrency, self.prompt_tok)
+
+    @property
+    def usual_depth(self) -> bool:
+        """Whether it drafts as deep as the others of its form: one job has more steps than that."""
+        return self.draft_steps <= DRAFT_STEPS
 
     @property
     def mode(self) -> str:
@@ -236,8 +253,7 @@ def informative(cells: Sequence[Cell], n: int, *, noise_frac: float = 0.05) -> l
     """Positions of the ``n`` cells that tell the model most: each lowers the prior's variance over all cells as far as
     one can. Measured times play no part."""
     hardware, model, start = load_hardware("h200"), model_profile(cells[0].model), base_posterior("sglang")
-    named = {str(cell.row["draft"]) for cell in cells} - {"none"}
-    drafter = drafter_profile(named.pop()) if named else None
+    drafter = _drafter_of(cells)
     questions = [{k: v for k, v in cell.row.items() if k != "step_s"} for cell in cells]
     relative = np.zeros((len(cells), start.mean.size))
     for group in read_rows(questions, hardware=hardware, model=model, drafter=drafter):
@@ -259,11 +275,8 @@ def informative(cells: Sequence[Cell], n: int, *, noise_frac: float = 0.05) -> l
 
 def fit_cells(model_id: str, cells: Sequence[Cell], known: Sequence[int]) -> StepCostFit:
     """The planner's fit on the cells at ``known``. Cells with a drafter must all have the same one."""
-    named = {str(cell.row["draft"]) for cell in cells} - {"none"}
-    drafter = drafter_profile(named.pop()) if named else None
-    if named:
-        raise ValueError(f"more than one drafter: {named}")
-    return fit_step_cost([cells[i].row for i in known], hw="h200", model=model_profile(model_id), drafter=drafter)
+    rows, model = [cells[i].row for i in known], model_profile(model_id)
+    return fit_step_cost(rows, hw="h200", model=model, drafter=_drafter_of(cells))
 
 
 def predict(fit: StepCostFit, cells: Sequence[Cell]) -> list[Estimate]:
@@ -332,7 +345,7 @@ class Choice:
 def choices(fit: StepCostFit, cells: Sequence[Cell], curve: Mapping[tuple[str, int], float]) -> list[Choice]:
     """For each context and concurrency with at least three measured options: chosen by predicted tokens per second,
     judged by measured ones. Both use the accept lengths of ``curve``."""
-    graph = [c for c in cells if c.graph and (c.kind, c.q_len) in curve and c.draft_steps <= DRAFT_STEPS]
+    graph = [c for c in cells if c.graph and (c.kind, c.q_len) in curve and c.usual_depth]
     out = []
     for place in sorted({(c.prompt_tok, c.concurrency) for c in graph}):
         here = [c for c in graph if (c.prompt_tok, c.concurrency) == place]
@@ -495,9 +508,7 @@ def context_slopes(
 ) -> list[tuple[str, int, int, float, float]]:
     """(kind, q_len, C, ns, ns): what one more cached token costs in one layer between 2048 and 8192 prompt tokens, as
     measured and divided by the waves of thread blocks (one a request and query head, ``n_sms`` at a time)."""
-    by_place = {
-        (c.kind, c.q_len, c.concurrency, c.prompt_tok): c for c in cells if c.graph and c.draft_steps <= DRAFT_STEPS
-    }
+    by_place = {(c.kind, c.q_len, c.concurrency, c.prompt_tok): c for c in cells if c.graph and c.usual_depth}
     out = []
     for (kind, q_len, size, prompt), long in sorted(by_place.items()):
         short = by_place.get((kind, q_len, size, 2048))

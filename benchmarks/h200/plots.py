@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from analysis import DRAFT_STEPS
 
 if TYPE_CHECKING:
     from analysis import Cell
@@ -102,7 +101,7 @@ def crossover_figure(
             here = [
                 (c.concurrency, curve[option] * c.concurrency / c.step_s, curve[option] * c.concurrency / e.value)
                 for c, e in zip(cells, estimates, strict=True)
-                if c.graph and (c.kind, c.q_len) == option and c.prompt_tok == context and c.draft_steps <= DRAFT_STEPS
+                if c.graph and (c.kind, c.q_len) == option and c.prompt_tok == context and c.usual_depth
             ]
             if not here:
                 continue

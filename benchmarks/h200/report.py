@@ -58,53 +58,38 @@ def _verdict(name: str, score: Score) -> str:
     return f"{text}: {'met' if met else 'missed'}"
 
 
-def ladder_table(scores: dict[str, dict[str, Score]], blind: dict[str, dict[str, dict[str, float]]]) -> str:
+_SCORE_HEAD = ("n", "step MAPE", "P90", "tok/s MAPE", "bias", "coverage of 90 %")
+
+
+def _figures(s: Score) -> tuple[object, ...]:
+    """A score under :data:`_SCORE_HEAD`."""
+    return s.n, percent(s.mape), percent(s.p90), percent(s.tok_mape), f"{100 * s.bias:+.1f} %", percent(s.coverage)
+
+
+def ladder_table(scores: dict[str, dict[str, Score]], blind: dict[str, dict[str, Score]]) -> str:
     """How good predictions are by what is known."""
     rows = []
     for model_id, ladder in scores.items():
         for name, s in ladder.items():
-            before = blind.get(model_id, {}).get(name)
-            rows.append(
-                (
-                    TITLES[model_id],
-                    NAMES[name],
-                    s.n,
-                    percent(s.mape),
-                    percent(s.p90),
-                    percent(s.tok_mape),
-                    f"{100 * s.bias:+.1f} %",
-                    percent(s.coverage),
-                    percent(before["mape"]) if before else "-",
-                    _verdict(name, s),
-                )
-            )
-    head = (
-        "model",
-        "known",
-        "n",
-        "step MAPE",
-        "P90",
-        "tok/s MAPE",
-        "bias",
-        "coverage of 90 %",
-        "MAPE at campaign time",
-        "goal",
-    )
-    return table(head, rows)
+            before = percent(blind[model_id][name].mape)
+            rows.append((TITLES[model_id], NAMES[name], *_figures(s), before, _verdict(name, s)))
+    return table(("model", "known", *_SCORE_HEAD, "MAPE at campaign time", "goal"), rows)
 
 
-def blind_table(scores: dict[str, dict[str, dict[str, float]]]) -> str:
+def blind_table(scores: dict[str, dict[str, Score]]) -> str:
     """Scores of cells that were measured after the model was fixed."""
-    rows = []
-    for model_id, ladder in scores.items():
-        for name, s in ladder.items():
-            goal = _verdict(name, Score(**s)) if name in GOALS else "-"  # type: ignore[arg-type]
-            figures = (percent(s["mape"]), percent(s["p90"]), percent(s["tok_mape"]), f"{100 * s['bias']:+.1f} %")
-            rows.append((TITLES[model_id], NAMES[name], s["n"], *figures, percent(s["coverage"]), goal))
-    return table(
-        ("model", "known", "n", "step MAPE", "P90", "tok/s MAPE", "bias", "coverage of 90 %", "goal"),
-        rows,
-    )
+    rows = [
+        (TITLES[model_id], NAMES[name], *_figures(s), _verdict(name, s) if name in GOALS else "-")
+        for model_id, ladder in scores.items()
+        for name, s in ladder.items()
+    ]
+    return table(("model", "known", *_SCORE_HEAD, "goal"), rows)
+
+
+def read_scores(path: Path) -> dict[str, dict[str, Score]]:
+    """Scores that were written when a model was fixed."""
+    body = json.loads(path.read_text())
+    return {model_id: {name: Score(**s) for name, s in ladder.items()} for model_id, ladder in body.items()}
 
 
 def group_tables(fit: StepCostFit, cells: Sequence[Cell]) -> str:
@@ -175,9 +160,9 @@ def main(argv: Sequence[str] = ()) -> int:
         BLIND.write_text(json.dumps(body, indent=1) + "\n")
         return 0
     page, images = {}, ROOT / "docs" / "img"
-    page["ladder"] = ladder_table(scores, json.loads(BLIND.read_text()))
+    page["ladder"] = ladder_table(scores, read_scores(BLIND))
     page["noise"] = noise_text()
-    page["blind"] = blind_table(json.loads(BLIND_SECOND.read_text()))
+    page["blind"] = blind_table(read_scores(BLIND_SECOND))
     other = analysis.other_draft_score()
     page["other"] = f"a MAPE of {percent(other.mape)}, bias {100 * other.bias:+.1f} %, {other.n} cells"
     groups, fits = {}, {}
@@ -263,9 +248,7 @@ def _probe() -> str:
 
 def _gain(cells: Sequence[Cell]) -> str:
     step = {
-        (c.kind, c.q_len, c.concurrency): c.step_s
-        for c in cells
-        if c.graph and c.prompt_tok == 512 and c.draft_steps <= analysis.DRAFT_STEPS
+        (c.kind, c.q_len, c.concurrency): c.step_s for c in cells if c.graph and c.prompt_tok == 512 and c.usual_depth
     }
     gains = {c: 4.0 * step["off", 1, c] / step["tree", 9, c] for c in (1, 16, 32, 128)}
     return ", ".join(f"{value:.2f}x at C = {c}" for c, value in gains.items())

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from planner.domain import AttentionKind, DrafterProfile, ModelProfile, Source, SourceKind, WeightDtype
+from planner.domain.model import BLOCK_ALGORITHMS
 from planner.errors import InputError, Problem
 
 __all__ = ["drafter_from_hf_config", "model_from_hf_config", "read_hf_config"]
@@ -140,7 +141,7 @@ def drafter_from_hf_config(config: Mapping[str, Any], *, folder: Path) -> Drafte
     lower = architecture.lower()
     marks = {"dflash": "DFLASH", "dspark": "DSPARK", "eagle": "EAGLE3"}
     algorithm = next((name for mark, name in marks.items() if mark in lower), "STANDALONE")
-    block = reader.first(("block_size", "dflash_block_size"), 16 if algorithm in ("DFLASH", "DSPARK") else 8)
+    block = reader.first(("block_size", "dflash_block_size"), 16 if algorithm in BLOCK_ALGORITHMS else 8)
     heads = reader.count("num_attention_heads")
     hidden = reader.count("hidden_size")
     layers = reader.count("num_hidden_layers")

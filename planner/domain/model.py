@@ -9,7 +9,15 @@ from pydantic import Field, Strict, model_validator
 
 from planner.domain.base import Source, Sourced, Value
 
-__all__ = ["AcceptPoint", "AttentionKind", "DrafterProfile", "ModelProfile", "WeightDtype", "bytes_per_param"]
+__all__ = [
+    "BLOCK_ALGORITHMS",
+    "AcceptPoint",
+    "AttentionKind",
+    "DrafterProfile",
+    "ModelProfile",
+    "WeightDtype",
+    "bytes_per_param",
+]
 
 _Count = Annotated[int, Strict(), Field(gt=0)]
 _CountOrZero = Annotated[int, Strict(), Field(ge=0)]
@@ -204,6 +212,10 @@ class AcceptPoint(Value):
     source: Source
 
 
+BLOCK_ALGORITHMS = ("DFLASH", "DSPARK")
+"""SGLang's algorithms whose drafter drafts a whole block in one forward."""
+
+
 class DrafterProfile(Sourced):
     """A draft model. ``id`` is what ``--drafter`` takes."""
 
@@ -243,7 +255,7 @@ class DrafterProfile(Sourced):
     @property
     def drafts_blocks(self) -> bool:
         """Whether one forward drafts a whole block; else each drafted token takes one."""
-        return self.algorithm in ("DFLASH", "DSPARK")
+        return self.algorithm in BLOCK_ALGORITHMS
 
     @property
     def max_accept_len(self) -> int:

@@ -28,12 +28,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from planner._record import record
 from planner.domain import AttentionKind, DrafterProfile, HardwareProfile, ModelProfile, bytes_per_param
+from planner.domain.splits import DEFAULT_N_SMS, KV_SPLITS, mla_splits
 from planner.units import GIB
 
 __all__ = [
     "CONTEXT_BYTES",
     "KV_BYTES_PER_ELEMENT",
-    "KV_SPLITS",
     "MemoryParts",
     "draft_bytes_per_rank",
     "graph_bytes_per_rank",
@@ -53,12 +53,6 @@ CONTEXT_BYTES = 1.3 * GIB
 """CUDA context and libraries on one rank before weights are loaded: 139.09 of 140.40 GiB were free on an H200
 (docs/h200.md)."""
 
-KV_SPLITS = 8
-"""SGLang 0.5 ``--triton-attention-num-kv-splits``: 8 by default."""
-_DEFAULT_N_SMS = 132
-"""Of a profile that does not say: Hopper's; Blackwell's 148 to 188 round up to the same 256 splits."""
-_MIN_BLOCK_TOK = 32
-"""Cached tokens of a split at least (srt/layers/attention/triton_backend.py:60, _MLA_DECODE_MIN_BLOCK_KV)."""
 
 ACTIVATION_BYTES_PER_TOK_PER_HIDDEN = 1.5e6 / 7168
 """SGLang reserves 1.5 MB of activations for each token of a prefill chunk (memory_hook.py:276-350), scaled by hidden
@@ -136,17 +130,11 @@ def triton_split_bytes_per_rank(
     """Buffer of Triton's attention for captured graphs: partial results of each row, head and split, in FP32."""
     group = np.asarray(tp_size, dtype=np.float64) / np.asarray(attention_dp_size, dtype=np.float64)
     heads = np.maximum(model.n_heads / group, 1.0)
-    splits, width = float(KV_SPLITS), float(model.v_head_dim)
+    splits, width = KV_SPLITS, model.v_head_dim
     if model.attention_kind is AttentionKind.MLA:
-        by_context = _power_of_two(context_length_tok / _MIN_BLOCK_TOK)
-        by_processors = _power_of_two(hardware.n_sms or _DEFAULT_N_SMS)
-        splits, width = max(splits, min(by_processors, by_context)), float(model.kv_lora_rank)
+        splits = mla_splits(hardware.n_sms or DEFAULT_N_SMS, int(np.ceil(context_length_tok)))
+        width = model.kv_lora_rank
     return np.asarray(np.asarray(rows, dtype=np.float64) * heads * splits * width * 4.0)
-
-
-def _power_of_two(value: float) -> float:
-    """The next power of two."""
-    return float(2.0 ** np.ceil(np.log2(max(value, 1.0))))
 
 
 def reserve_bytes_per_rank(model: ModelProfile, *, chunked_prefill_tok: float = 8192.0) -> float:

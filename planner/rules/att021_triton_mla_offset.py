@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.domain import Consequence
+from planner.domain.splits import KV_SPLITS, mla_splits
 from planner.rules.base import Example, Hit, Rule, Status, set_field
 from planner.rules.context import RuleContext
 
@@ -34,10 +35,6 @@ __all__ = ["RULE"]
 
 _LATENT = 512
 """Values of one partial result: kv_lora_rank of the MLA models that are published."""
-_MIN_BLOCK_TOK = 32
-"""Cached tokens of a split at least."""
-_SPLITS = 8
-"""Default of --triton-attention-num-kv-splits."""
 _SM100_PROCESSORS = 148
 """Multiprocessors of sm_100 and sm_103 where the machine does not say: 148 to 160, which all give 256 splits."""
 _OTHER_ROWS_OR_SPLITS = (
@@ -110,10 +107,8 @@ def _splits(ctx: RuleContext) -> int | None:
     processors = known or (_SM100_PROCESSORS if ctx.sm100 else None)
     if processors is None or ctx.unread("triton_attention_num_kv_splits"):
         return None
-    asked = ctx.number("triton_attention_num_kv_splits") or _SPLITS
-    by_processors, context = _power_of_two(processors), _context_tok(ctx)
-    by_context = by_processors if context is None else _power_of_two(-(-context // _MIN_BLOCK_TOK))
-    return max(asked, min(by_processors, by_context))
+    asked = ctx.number("triton_attention_num_kv_splits") or KV_SPLITS
+    return mla_splits(processors, _context_tok(ctx), asked=asked)
 
 
 def _context_tok(ctx: RuleContext) -> int | None:
@@ -121,11 +116,6 @@ def _context_tok(ctx: RuleContext) -> int | None:
     if ctx.unread("context_length"):
         return None
     return ctx.number("context_length") or (ctx.facts.context if ctx.facts is not None else None)
-
-
-def _power_of_two(value: int) -> int:
-    """The next power of two."""
-    return 1 << max(value - 1, 0).bit_length()
 
 
 RULE = Rule(

@@ -26,7 +26,6 @@ __all__ = [
     "draw_tok_per_s",
     "quantile_tok_per_s",
     "score",
-    "step_batch",
 ]
 
 Floats = NDArray[np.float64]
@@ -109,45 +108,6 @@ class Scores:
     tpot_s: Floats
 
 
-def step_batch(
-    table: CandidateTable,
-    workload: Workload,
-    *,
-    n_running: float,
-    accept_len: Floats,
-    graph_max_bs: ArrayLike | None = None,
-    overlap: Overlap = UNKNOWN_OVERLAP,
-    draft_steps: int = 0,
-) -> StepBatch:
-    """The question for the step-cost model: one row for each core row."""
-    active = np.minimum(table.replicas, max(1.0, np.floor(n_running)))
-    element = np.array([KV_BYTES_PER_ELEMENT[name] for name in table.kv_dtypes])
-    codes = np.array([attention_backend_code(name) for name in table.backends])
-    columns: dict[str, ArrayLike] = {
-        "tp_size": table.tp_size,
-        "ep_size": table.ep_size,
-        "attention_dp_size": table.attention_dp_size,
-        "q_len": table.q_len,
-        "speculation": table.speculation,
-        "running": n_running / active,
-        "context_tok": workload.mean_context_tok,
-        "prompt_tok": workload.context_tok * (1.0 - workload.prefix_hit_frac),
-        "output_tok": workload.output_tok,
-        "accept_len": accept_len,
-        "cuda_graph": table.cuda_graph,
-        "nvls": table.enable_nccl_nvls,
-        "allreduce_fusion": table.allreduce_fusion,
-        "kv_bytes_per_element": element[table.kv_cache_dtype],
-        "attention_backend": codes[table.attention_backend],
-        "topk": np.maximum(table.topk, 1),
-        "overlap": np.where(table.speculation == TREE, overlap[1], overlap[0]),
-        "draft_steps": draft_steps,
-    }
-    if graph_max_bs is not None:
-        columns["cuda_graph_max_bs"] = graph_max_bs
-    return StepBatch.from_columns(**columns)
-
-
 def score(
     table: CandidateTable,
     models: Models,
@@ -161,16 +121,34 @@ def score(
 
     tok/s = n_running x accept length / step, the step with its share of prefills of other requests.
     """
+    workload = models.workload
     accept = models.acceptance.columns(table.speculation, table.budget, table.topk)
-    batch = step_batch(
-        table,
-        models.workload,
-        n_running=n_running,
-        accept_len=accept.value,
-        graph_max_bs=graph_max_bs,
-        overlap=overlap,
-        draft_steps=draft_steps,
-    )
+    active = np.minimum(table.replicas, max(1.0, np.floor(n_running)))
+    element = np.array([KV_BYTES_PER_ELEMENT[name] for name in table.kv_dtypes])
+    codes = np.array([attention_backend_code(name) for name in table.backends])
+    columns: dict[str, ArrayLike] = {
+        "tp_size": table.tp_size,
+        "ep_size": table.ep_size,
+        "attention_dp_size": table.attention_dp_size,
+        "q_len": table.q_len,
+        "speculation": table.speculation,
+        "running": n_running / active,
+        "context_tok": workload.mean_context_tok,
+        "prompt_tok": workload.context_tok * (1.0 - workload.prefix_hit_frac),
+        "output_tok": workload.output_tok,
+        "accept_len": accept.value,
+        "cuda_graph": table.cuda_graph,
+        "nvls": table.enable_nccl_nvls,
+        "allreduce_fusion": table.allreduce_fusion,
+        "kv_bytes_per_element": element[table.kv_cache_dtype],
+        "attention_backend": codes[table.attention_backend],
+        "topk": np.maximum(table.topk, 1),
+        "overlap": np.where(table.speculation == TREE, overlap[1], overlap[0]),
+        "draft_steps": draft_steps,
+    }
+    if graph_max_bs is not None:
+        columns["cuda_graph_max_bs"] = graph_max_bs
+    batch = StepBatch.from_columns(**columns)
     step = models.step.predict_columns(batch)
     return Scores(
         accept=accept,

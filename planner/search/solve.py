@@ -54,9 +54,7 @@ class Target:
     @property
     def counts_draft_as_target(self) -> bool:
         """Whether the KV pool counts a block drafter's layers as the target's: up to 0.5.16, not in 0.5.23."""
-        from packaging.version import Version
-
-        return Version(self.version.stands_for) < Version("0.5.23")
+        return not self.version.at_least("0.5.23")
 
     def overlap(self, drafter: DrafterProfile | None) -> Overlap:
         """Whether the overlap scheduler is on for a chain and for a tree of this build."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.domain import AttentionKind, Provenance
-from planner.estimate.memory import KV_SPLITS
+from planner.domain.splits import DEFAULT_N_SMS, KV_SPLITS
 from planner.estimate.step_cost.curves import BANDWIDTH_FRAC, TOKENS, KernelCurves
 from planner.estimate.step_cost.kernels import FloatArray, Grid, bilinear, interpolate_log, monotone
 
@@ -30,8 +30,6 @@ docs/h200.md, 'What a cached token costs' (4096 bytes in 1.6 ns, 1152 bytes of M
 _MLA_WAVE_FRAC = 0.75
 """docs/h200.md: with MLA a cached token costs 200 to 222 ns where each block has a processor (C = 1 and 16, 8 heads),
 302 to 312 ns where two share one (C = 32); with GQA 65 ns for each wave."""
-_DEFAULT_N_SMS = 132
-"""Of a profile that does not say: Hopper's."""
 _PREFILL_CHUNK_TOK = 8192.0
 """Chunk of a prefill: the engine's default on GPUs with 80 GB and more."""
 
@@ -100,6 +98,10 @@ class KernelCosts(KernelCurves):
         bandwidth = BANDWIDTH_FRAC * self.hardware.hbm_bandwidth_bytes_per_s
         return np.asarray(self.model.n_attention_layers * n_bytes / bandwidth)
 
+    def _waves(self, blocks: FloatArray) -> FloatArray:
+        """Turns that thread blocks take, one a processor at a time; a lone one takes a whole turn."""
+        return np.asarray(np.maximum(blocks / (self.hardware.n_sms or DEFAULT_N_SMS), 1.0))
+
     def verify_wave_tok(self, batch: FloatArray, context_tok: FloatArray, tp: int, attention_dp: int) -> FloatArray:
         """Cached tokens that one block of Triton's verify attention walks, times waves of blocks, layers and width.
 
@@ -112,7 +114,7 @@ class KernelCosts(KernelCurves):
         latent = m.attention_kind is AttentionKind.MLA
         width = (m.kv_elements_per_tok_per_layer if latent else m.head_dim + m.v_head_dim) / 256.0
         share = _MLA_WAVE_FRAC if latent else 1.0
-        waves = np.maximum(share * batch * heads / (self.hardware.n_sms or _DEFAULT_N_SMS), 1.0)
+        waves = self._waves(share * batch * heads)
         return np.asarray(m.n_attention_layers * context_tok * width * waves)
 
     def triton_decode_s(
@@ -228,7 +230,7 @@ class KernelCosts(KernelCurves):
         cached = d.n_layers * context_tok * 2.0 * max(d.n_kv_heads / tp, 1.0) * d.head_dim * 2.0
         bandwidth = self.hardware.hbm_bandwidth_bytes_per_s
         walk = d.n_layers * context_tok * width * _WALK_S
-        waves = np.maximum(running * heads / (self.hardware.n_sms or _DEFAULT_N_SMS), 1.0)
+        waves = self._waves(running * heads)
         read = running * topk * cached / (_TRITON_BANDWIDTH_FRAC * bandwidth)
         slow = walk * waves + (steps - 1) * np.maximum(read, walk / KV_SPLITS)
         return products + np.where(walks, slow, steps * running * cached / (BANDWIDTH_FRAC * bandwidth))

@@ -126,9 +126,9 @@ _MEANT = {
 _NEVER_EMPTY = ("concurrency", "step_s")
 """A NaN here is a measurement that went wrong, not a cell that was left empty."""
 
-MAX_TOPK = 64.0
+_MAX_TOPK = 64.0
 """More branches than any build drafts: a value beyond is a mistake."""
-DEFAULT_TOPK = 4.0
+_DEFAULT_TOPK = 4.0
 """Branches of a tree that does not say: what SGLang 0.5 picks where nothing is given (srt/server_args.py)."""
 _FIT_FRAC = 0.8
 """Weights above this share of one GPU's memory need more than one."""
@@ -353,7 +353,7 @@ def _read_row(
     if need_step and (reader.absent("step_s") or step_s == 0):
         reader.fault("step_s", "a measured step_s in seconds, above zero, is needed to fit")
     backend = "default" if reader.absent("attention_backend") else str(row["attention_backend"])
-    topk = reader.number("topk", 1.0 if kind != "tree" else DEFAULT_TOPK, 1, high=MAX_TOPK, whole=True)
+    topk = reader.number("topk", 1.0 if kind != "tree" else _DEFAULT_TOPK, 1, high=_MAX_TOPK, whole=True)
     if kind == "chain" and topk > 1:
         reader.fault("topk", f"a chain has one branch, topk is {topk:g}", "kind = tree, or leave topk out")
     version = "" if reader.absent("engine_version") else str(row["engine_version"])
